@@ -1,0 +1,122 @@
+// satformer eval: loss, perplexity and bits per byte of a checkpoint on a split of a dataset.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "apps/commands.h"
+#include "apps/options.h"
+#include "satformer/core/config.h"
+#include "satformer/core/device.h"
+#include "satformer/core/precision.h"
+#include "satformer/core/progress.h"
+#include "satformer/eval/evaluate.h"
+#include "satformer/train/checkpoint.h"
+#include "satformer/train/run_config.h"
+
+namespace satformer::apps {
+namespace {
+
+struct EvalFlags {
+  std::string checkpoint, data, split = "val", dtype = "auto", device = "auto", json;
+  std::int64_t seq_length = 0, sequences = 0;
+};
+
+// Bytes of the text behind the split's targets, by the first of these that is there: what `prepare` counted, the
+// checkpoint's tokenizer, the data folder's tokenizer.
+std::optional<std::int64_t> text_bytes(const std::filesystem::path& checkpoint, const std::filesystem::path& data_dir,
+                                       const std::string& split, const data::TokenDataset& dataset) {
+  if (const auto info = data::read_dataset_info(data_dir)) {
+    const data::SplitInfo& counted = split == "val" ? info->val : info->train;
+    if (counted.tokens == dataset.num_tokens() && counted.bytes > 0) return counted.bytes;
+  }
+  for (const std::filesystem::path& folder : {checkpoint, data_dir}) {
+    const std::filesystem::path tokenizer = folder / "tokenizer.model";
+    if (!std::filesystem::exists(tokenizer)) continue;
+    const std::int64_t bytes = eval::target_bytes(dataset, data::Tokenizer(tokenizer));
+    if (bytes > 0) return bytes;
+  }
+  return std::nullopt;
+}
+
+// The data section that the checkpoint was trained with; for a checkpoint without a trainer's state, the defaults.
+train::DataConfig data_config(const std::filesystem::path& checkpoint, const models::ModelConfig& model) {
+  const std::filesystem::path trainer = checkpoint / "trainer.json";
+  if (std::filesystem::exists(trainer)) {
+    return train::parse_run_config(train::load_trainer_state(checkpoint).config.dump(), trainer.string()).data;
+  }
+  train::DataConfig data;
+  data.train_prefix = "train";
+  data.val_prefix = "val";
+  data.seq_length = model.max_position_embeddings;
+  return data;
+}
+
+eval::Evaluation evaluate_with_progress(models::LanguageModel& model, const data::TokenDataset& dataset,
+                                        eval::EvaluationOptions options) {
+  Progress progress("eval", "tokens", dataset.num_tokens() - 1);
+  options.progress = [&progress](std::int64_t targets) { progress.update(targets); };
+  const eval::Evaluation result = eval::evaluate(model, dataset, options);
+  progress.finish();
+  return result;
+}
+
+void report(const EvalFlags& flags, const eval::Evaluation& result, const std::optional<std::int64_t>& bytes) {
+  nlohmann::json json = {{"loss", result.loss()},
+                         {"perplexity", result.perplexity()},
+                         {"bits_per_byte", nullptr},
+                         {"tokens", result.targets}};
+  fmt::print("{} split: loss {:.4f}, perplexity {:.2f}, {} tokens\n", flags.split, result.loss(), result.perplexity(),
+             result.targets);
+  if (bytes) {
+    json["bits_per_byte"] = result.bits_per_byte(*bytes);
+    fmt::print("bits per byte {:.4f}\n", result.bits_per_byte(*bytes));
+  }
+  write_json_result(flags.json, json);
+}
+
+void eval_command(const EvalFlags& flags) {
+  const c10::Device device = select_device(flags.device);
+  const std::filesystem::path checkpoint = train::find_checkpoint(flags.checkpoint);
+  const auto model = train::load_model(checkpoint);
+  train::DataConfig data = data_config(checkpoint, model->config());
+  if (!flags.data.empty()) data.data_dir = flags.data;
+  if (flags.seq_length > 0) data.seq_length = flags.seq_length;
+  const std::string& prefix = flags.split == "val" ? data.val_prefix : data.train_prefix;
+  const auto dataset = data::TokenDataset::open(data.data_dir, prefix, {.vocab_size = model->config().vocab_size});
+  eval::require_window(dataset, data.seq_length, fmt::format("the {} split", flags.split));
+
+  eval::EvaluationOptions options;
+  options.batch = train::batch_options(data, model->config());
+  options.sequences = flags.sequences;
+  options.device = device;
+  options.dtype = select_dtype(flags.dtype, device, "--dtype");
+  model->to(device);
+  const eval::Evaluation result = evaluate_with_progress(*model, dataset, options);
+  report(flags, result, text_bytes(checkpoint, data.data_dir, flags.split, dataset));
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app) {
+  const auto flags = std::make_shared<EvalFlags>();
+  CLI::App* command = app.add_subcommand("eval", "Loss, perplexity and bits per byte of a checkpoint");
+  command->add_option("checkpoint", flags->checkpoint, "A checkpoint's folder, or a run's (its newest checkpoint)")
+      ->type_name("CHECKPOINT")
+      ->required();
+  command->add_option("--data", flags->data, "Folder of the token shards [the training data]")->type_name("DIR");
+  command->add_option("--split", flags->split, "Which split")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"val", "train"}));
+  command->add_option("--seq-length", flags->seq_length, "Tokens of one window [that of the training]")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
+  command->add_option("--batch", flags->sequences, "Windows in memory at a time [4096 tokens' worth]")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
+  command->add_option("--dtype", flags->dtype, "auto, float32 or bfloat16")->capture_default_str();
+  command->add_option("--device", flags->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  add_threads_option(*command);
+  add_json_option(*command, flags->json);
+  command->callback([flags] { eval_command(*flags); });
+}
+
+}  // namespace satformer::apps

@@ -1,0 +1,66 @@
+// The command-line program: the list of commands, and how every failure ends.
+//   exit 0: success    1: a failure, one line `satformer: error: MESSAGE` on standard error    2: wrong usage
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <new>
+#include <stdexcept>
+
+#include "apps/commands.h"
+#include "apps/options.h"
+#include "satformer/core/version.h"
+
+namespace satformer::apps {
+namespace {
+
+constexpr int kFailure = 1;
+constexpr int kWrongUsage = 2;
+
+using AddCommand = void (*)(CLI::App&);
+constexpr AddCommand kCommands[] = {add_prepare, add_train, add_eval, add_verify};
+
+int report(const std::string& message, int code) {
+  fmt::print(stderr, "satformer: error: {}\n", first_line(message));
+  return code;
+}
+
+int wrong_usage(const CLI::App& app, const std::string& message) {
+  const auto commands = app.get_subcommands();
+  report(message, kWrongUsage);
+  fmt::print(stderr, "Run satformer {}--help for the usage.\n",
+             commands.empty() ? "" : commands.front()->get_name() + " ");
+  return kWrongUsage;
+}
+
+int run(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
+    return wrong_usage(app, error.what());
+  } catch (const std::invalid_argument& error) {
+    return wrong_usage(app, error.what());
+  } catch (const std::bad_alloc&) {
+    return report("out of memory", kFailure);
+  } catch (const c10::Error& error) {
+    return report(error.what_without_backtrace(), kFailure);
+  } catch (const std::exception& error) {
+    return report(error.what(), kFailure);
+  } catch (...) {
+    return report("unknown exception", kFailure);
+  }
+}
+
+}  // namespace
+}  // namespace satformer::apps
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains, evaluates and dissects language models with selective access to early representations.",
+               "satformer");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", satformer::version_text, "Versions of satformer, LibTorch, CUDA and the compiler");
+  for (const auto add_command : satformer::apps::kCommands) add_command(app);
+  return satformer::apps::run(app, argc, argv);
+}

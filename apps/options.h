@@ -1,0 +1,27 @@
+#pragma once
+// What several commands share besides commands.h.
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+namespace satformer::apps {
+
+// --threads N: CPU threads of LibTorch's operators; takes effect as soon as flags are parsed.
+CLI::Option* add_threads_option(CLI::App& command);
+
+// Reduces a foreign exception's text (LibTorch's have many lines) to its first line.
+std::string first_line(const std::string& text);
+
+// SIGINT and SIGTERM as a question. The first signal is remembered while the object lives; a second one ends the
+// process at once. One object at a time.
+class StopSignal {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  bool requested() const;
+};
+
+}  // namespace satformer::apps

@@ -1,0 +1,131 @@
+// satformer train: trains a model from a configuration.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "apps/commands.h"
+#include "apps/options.h"
+#include "satformer/core/device.h"
+#include "satformer/core/precision.h"
+#include "satformer/core/progress.h"
+#include "satformer/eval/evaluate.h"
+#include "satformer/train/trainer.h"
+
+namespace satformer::apps {
+namespace {
+
+struct TrainFlags {
+  std::string config, output, resume_from, json;
+  std::vector<std::string> overrides;
+  bool resume = false;
+  CLI::Option* threads = nullptr;
+};
+
+// Opens the validation split; fails now, before any training, when it cannot serve.
+std::function<train::Validation(models::LanguageModel&)> make_validator(const train::RunConfig& config,
+                                                                        c10::Device device, c10::ScalarType dtype) {
+  const train::DataConfig& data = config.data;
+  const auto dataset = std::make_shared<data::TokenDataset>(data::TokenDataset::open(
+      data.data_dir, data.val_prefix, {.vocab_size = config.model.vocab_size, .verify = data.verify_shards}));
+  eval::require_window(*dataset, data.seq_length,
+                       fmt::format("the validation split ({}/{}*.bin)", data.data_dir.string(), data.val_prefix));
+  eval::EvaluationOptions options;
+  options.batch = train::batch_options(data, config.model);
+  options.max_targets = config.logging.eval_tokens;
+  options.device = device;
+  options.dtype = dtype;
+  return [dataset, options](models::LanguageModel& model) {
+    const eval::Evaluation result = eval::evaluate(model, *dataset, options);
+    return train::Validation{result.loss(), result.targets};
+  };
+}
+
+nlohmann::json number_or_null(const std::optional<double>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
+nlohmann::json to_json(const train::TrainingResult& result) {
+  const train::TrainerState& state = result.state;
+  const auto perplexity =
+      state.val_loss ? std::optional(train::ValidationMetrics{0, *state.val_loss, 0}.perplexity()) : std::nullopt;
+  return {{"steps", state.step},
+          {"tokens", state.tokens},
+          {"train_loss", number_or_null(state.train_loss)},
+          {"val_loss", number_or_null(state.val_loss)},
+          {"val_perplexity", number_or_null(perplexity)},
+          {"tokens_per_second", result.tokens_per_second},
+          {"parameters", result.parameters},
+          {"checkpoint", result.checkpoint.string()},
+          {"skipped_steps", state.skipped_steps},
+          {"stopped", result.stopped}};
+}
+
+void print(const train::TrainingResult& result) {
+  const train::TrainerState& state = result.state;
+  fmt::print("steps {}, tokens {}, {:.0f} tokens/s\n", state.step, state.tokens, result.tokens_per_second);
+  if (state.train_loss) fmt::print("training loss {:.4f}\n", *state.train_loss);
+  if (state.val_loss) {
+    fmt::print("validation loss {:.4f}, perplexity {:.2f}\n", *state.val_loss,
+               train::ValidationMetrics{0, *state.val_loss, 0}.perplexity());
+  }
+  fmt::print("checkpoint {}\n", result.checkpoint.string());
+}
+
+void train_command(const TrainFlags& flags) {
+  train::RunConfig config = train::load_run_config(flags.config, flags.overrides);
+  if (config.system.threads && flags.threads->count() == 0) {
+    at::set_num_threads(static_cast<int>(*config.system.threads));
+  }
+  train::TrainerOptions options;
+  options.output = flags.output.empty() ? config.checkpointing.checkpoint_dir : std::filesystem::path(flags.output);
+  options.resume = {flags.resume, flags.resume_from};
+  options.device = select_device(config.system.device);
+  options.dtype = select_dtype(config.training.dtype, options.device, fmt::format("{}: training.dtype", flags.config));
+  options.validate = make_validator(config, options.device, options.dtype);
+  const StopSignal stop;
+  options.stop_requested = [&stop] { return stop.requested(); };
+
+  train::Trainer trainer(std::move(config), options);
+  const train::TrainingResult result = trainer.run();
+  print(result);
+  if (result.stopped) {
+    note(fmt::format("stopped by a signal; continue with: satformer train {} --output {} --resume", flags.config,
+                     options.output.string()));
+  }
+  write_json_result(flags.json, to_json(result));
+}
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  const auto flags = std::make_shared<TrainFlags>();
+  CLI::App* command = app.add_subcommand("train", "Train a model from a configuration; resume a run");
+  command->add_option("config", flags->config, "Configuration (JSON); --help-config lists its keys")
+      ->type_name("CONFIG")
+      ->required();
+  command
+      ->add_option("--output", flags->output,
+                   "The run's folder: metrics.jsonl, tensorboard/, checkpoints/ [checkpointing.checkpoint_dir]")
+      ->type_name("DIR");
+  command->add_option("--set", flags->overrides, "Override a key of the configuration; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  CLI::Option* resume = command->add_flag("--resume", flags->resume,
+                                          "Continue from the folder's newest checkpoint; start afresh without one");
+  command->add_option("--resume-from", flags->resume_from, "Continue from this checkpoint")
+      ->type_name("CHECKPOINT")
+      ->excludes(resume);
+  flags->threads = add_threads_option(*command);
+  add_json_option(*command, flags->json);
+  command->add_flag_callback(
+      "--help-config",
+      [] {
+        fmt::print("{}", train::describe_run_config_keys());
+        throw CLI::Success();
+      },
+      "List every key of a configuration with its default, and exit");
+  command->callback([flags] { train_command(*flags); });
+}
+
+}  // namespace satformer::apps

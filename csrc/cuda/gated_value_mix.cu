@@ -1,0 +1,97 @@
+// Launchers: choose the element type, the width of loads and the threads a row.
+#include "csrc/cuda/gated_value_mix_kernel.cuh"
+
+namespace satformer::ops::cuda {
+namespace {
+
+int64_t number_of_rows(const Sizes& sizes) { return sizes.B * sizes.T * sizes.H; }
+
+// Threads for a row of hd values, each moving `width` of them at a time.
+int lanes_for(int64_t hd, int64_t width) {
+  int lanes = 1;
+  while (lanes < 32 && lanes * width < hd) lanes *= 2;
+  return lanes;
+}
+
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
+
+// Whether every row starts on 16 bytes; true for an absent tensor. The stride of a dimension of one element does not
+// matter.
+template <typename T>
+bool starts_on_16(const void* data, const Strides& strides, const Sizes& sizes) {
+  const auto fits = [](int64_t size, int64_t stride) { return size == 1 || stride % Pack<T>::kSize == 0; };
+  return !data || (reinterpret_cast<uintptr_t>(data) % 16 == 0 && fits(sizes.B, strides.b) &&
+                   fits(sizes.T, strides.t) && fits(sizes.H, strides.h));
+}
+
+Strides contiguous_strides(const Sizes& sizes) { return {sizes.T * sizes.H * sizes.hd, sizes.H * sizes.hd, sizes.hd}; }
+
+template <typename T>
+void mix(MixArguments a, cudaStream_t stream) {
+  const bool packed = starts_on_16<T>(a.out, a.out_strides, a.sizes) && starts_on_16<T>(a.v, a.v_strides, a.sizes) &&
+                      starts_on_16<T>(a.first_values, a.first_strides, a.sizes);
+  a.lanes = lanes_for(a.sizes.hd, packed ? Pack<T>::kSize : 1);
+  const unsigned blocks = blocks_for(number_of_rows(a.sizes) * a.lanes);
+  if (packed) {
+    mix_kernel<T, true><<<blocks, kThreads, 0, stream>>>(a);
+  } else {
+    mix_kernel<T, false><<<blocks, kThreads, 0, stream>>>(a);
+  }
+}
+
+template <typename T>
+void mix_backward(MixBackwardArguments a, cudaStream_t stream) {
+  const bool packed = starts_on_16<T>(a.grad, a.grad_strides, a.sizes) &&
+                      starts_on_16<T>(a.first_values, a.first_strides, a.sizes) &&
+                      starts_on_16<T>(a.grad_first_values, contiguous_strides(a.sizes), a.sizes);
+  a.lanes = lanes_for(a.sizes.hd, packed ? Pack<T>::kSize : 1);
+  const unsigned blocks = blocks_for(number_of_rows(a.sizes) * a.lanes);
+  if (packed) {
+    mix_backward_kernel<T, true><<<blocks, kThreads, 0, stream>>>(a);
+  } else {
+    mix_backward_kernel<T, false><<<blocks, kThreads, 0, stream>>>(a);
+  }
+}
+
+}  // namespace
+
+cudaError_t launch_mix(MixArguments a, cudaStream_t stream) {
+  if (number_of_rows(a.sizes) * a.sizes.hd == 0) return cudaSuccess;
+  switch (a.dtype) {
+    case DType::kFloat32:
+      mix<float>(a, stream);
+      break;
+    case DType::kBFloat16:
+      mix<__nv_bfloat16>(a, stream);
+      break;
+    case DType::kFloat16:
+      mix<__half>(a, stream);
+      break;
+    case DType::kFloat64:
+      return cudaErrorInvalidValue;
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t launch_mix_backward(MixBackwardArguments a, cudaStream_t stream) {
+  if (number_of_rows(a.sizes) == 0) return cudaSuccess;
+  switch (a.dtype) {
+    case DType::kFloat32:
+      mix_backward<float>(a, stream);
+      break;
+    case DType::kBFloat16:
+      mix_backward<__nv_bfloat16>(a, stream);
+      break;
+    case DType::kFloat16:
+      mix_backward<__half>(a, stream);
+      break;
+    case DType::kFloat64:
+      return cudaErrorInvalidValue;
+  }
+  if (a.grad_logits && is_over_heads(a.gates.gate)) {
+    softmax_backward_kernel<<<blocks_for(a.sizes.B * a.sizes.T * 32), kThreads, 0, stream>>>(a);
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace satformer::ops::cuda

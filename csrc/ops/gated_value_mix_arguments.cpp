@@ -1,0 +1,144 @@
+#include "csrc/ops/gated_value_mix_arguments.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/OpMathType.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/sum.h>
+
+namespace satformer::ops {
+namespace {
+
+// The operator and one of its arguments, for messages.
+struct Named {
+  const char* op;
+  const char* name;
+  const at::Tensor& tensor;
+};
+
+void check_values(const Named& values) {
+  const at::Tensor& x = values.tensor;
+  TORCH_CHECK(x.dim() == 4, values.op, ": ", values.name, " must have the 4 dimensions [B, T, H_kv, hd], got ",
+              x.sym_sizes());
+  const at::ScalarType dtype = x.scalar_type();
+  const bool known = dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf;
+  TORCH_CHECK_TYPE(known || (dtype == at::kDouble && !x.is_cuda()), values.op, ": ", values.name,
+                   " must be float32, bfloat16 or float16 (float64 on CPU alone), got ", dtype, " on ", x.device());
+}
+
+void check_last_dimension(const Named& values) {
+  const at::Tensor& x = values.tensor;
+  TORCH_CHECK(x.sym_size(3) <= 1 || x.sym_stride(3) == 1, values.op, ": ", values.name,
+              " must be contiguous in its last dimension, got strides ", x.sym_strides(),
+              "; call contiguous() on it first");
+}
+
+void check_like(const Named& other, const Named& values) {
+  const at::Tensor& x = other.tensor;
+  TORCH_CHECK(x.sym_sizes() == values.tensor.sym_sizes(), other.op, ": ", other.name, " must be ",
+              values.tensor.sym_sizes(), " like ", values.name, ", got ", x.sym_sizes());
+  TORCH_CHECK_TYPE(x.scalar_type() == values.tensor.scalar_type(), other.op, ": ", other.name, " must be ",
+                   values.tensor.scalar_type(), " like ", values.name, ", got ", x.scalar_type());
+}
+
+void check_device(const Named& other, const Named& values) {
+  TORCH_CHECK(other.tensor.device() == values.tensor.device(), other.op, ": ", other.name, " must be on ",
+              values.tensor.device(), " like ", values.name, ", got ", other.tensor.device());
+}
+
+void check_logits(const Named& logits, const Named& values) {
+  const at::Tensor& x = logits.tensor;
+  const auto expected = values.tensor.sym_sizes().slice(0, 3);
+  TORCH_CHECK(x.sym_sizes() == expected, logits.op, ": ", logits.name, " must be ", expected, " like ", values.name,
+              " without its last dimension, got ", x.sym_sizes());
+  TORCH_CHECK_TYPE(x.scalar_type() == at::kFloat || x.scalar_type() == values.tensor.scalar_type(), logits.op, ": ",
+                   logits.name, " must be float32 or ", values.tensor.scalar_type(), " like ", values.name, ", got ",
+                   x.scalar_type());
+}
+
+void check_intervention(const Named& x, const Named& values, const at::Tensor& logits) {
+  TORCH_CHECK_TYPE(at::isFloatingType(x.tensor.scalar_type()) && !at::isFloat8Type(x.tensor.scalar_type()), x.op, ": ",
+                   x.name, " must be float32, bfloat16, float16 or float64, got ", x.tensor.scalar_type());
+  TORCH_CHECK(at::is_expandable_to(x.tensor.sym_sizes(), logits.sym_sizes()), x.op, ": ", x.name,
+              " must broadcast to the shape of logits ", logits.sym_sizes(), ", got ", x.tensor.sym_sizes());
+  check_device(x, values);
+}
+
+Gate check_gate(const char* op, std::string_view name) {
+  const std::optional<Gate> gate = find_gate(name);
+  TORCH_CHECK_VALUE(gate.has_value(), op, ": gate must be one of ", gate_names(), ", got \"", name, "\"");
+  return *gate;
+}
+
+bool given(const std::optional<at::Tensor>& x) { return x.has_value() && x->defined(); }
+
+// All but the memory layout of v or grad.
+Gate check_common(const Named& values, const at::Tensor& first_values, const at::Tensor& logits, std::string_view gate,
+                  const std::optional<at::Tensor>& scale, const std::optional<at::Tensor>& shift) {
+  const char* op = values.op;
+  check_values(values);
+  const Named first{op, "first_values", first_values};
+  check_like(first, values);
+  check_device(first, values);
+  check_last_dimension(first);
+  const Named named_logits{op, "logits", logits};
+  check_logits(named_logits, values);
+  check_device(named_logits, values);
+  if (given(scale)) check_intervention({op, "scale", *scale}, values, logits);
+  if (given(shift)) check_intervention({op, "shift", *shift}, values, logits);
+  return check_gate(op, gate);
+}
+
+}  // namespace
+
+Gate check_mix(const at::Tensor& v, const at::Tensor& first_values, const at::Tensor& logits, std::string_view gate,
+               const std::optional<at::Tensor>& scale, const std::optional<at::Tensor>& shift, bool in_place) {
+  const Named values{in_place ? "gated_value_mix_" : "gated_value_mix", "v", v};
+  const Gate result = check_common(values, first_values, logits, gate, scale, shift);
+  check_last_dimension(values);
+  if (in_place && !v.is_meta()) {  // memory exists, and its layout is not symbolic
+    at::assert_no_internal_overlap(v);
+    at::assert_no_partial_overlap(v, first_values);
+    at::assert_no_partial_overlap(v, logits);
+  }
+  return result;
+}
+
+Gate check_mix_backward(const at::Tensor& grad, const at::Tensor& first_values, const at::Tensor& logits,
+                        std::string_view gate, const std::optional<at::Tensor>& scale,
+                        const std::optional<at::Tensor>& shift) {
+  return check_common({"gated_value_mix_backward", "grad", grad}, first_values, logits, gate, scale, shift);
+}
+
+GateArguments gate_arguments(Gate gate, const at::Tensor& logits, const std::optional<at::Tensor>& scale,
+                             const std::optional<at::Tensor>& shift) {
+  return {gate, logits, given(scale) ? scale->expand(logits.sizes()) : at::Tensor(),
+          given(shift) ? shift->expand(logits.sizes()) : at::Tensor()};
+}
+
+at::Tensor contiguous_rows(const at::Tensor& x) { return x.size(-1) <= 1 || x.stride(-1) == 1 ? x : x.contiguous(); }
+
+std::array<bool, 4> wanted_gradients(std::array<bool, 4> output_mask, const std::optional<at::Tensor>& scale,
+                                     const std::optional<at::Tensor>& shift) {
+  return {output_mask[0], output_mask[1], output_mask[2] && given(scale), output_mask[3] && given(shift)};
+}
+
+MixGradients empty_gradients(const at::Tensor& first_values, const at::Tensor& logits,
+                             const std::array<bool, 4>& wanted) {
+  const auto values_shape = first_values.sym_sizes();
+  const auto gates_shape = logits.sym_sizes();
+  const auto terms_options = logits.options().dtype(at::toOpMathType(first_values.scalar_type()));
+  MixGradients gradients;
+  if (wanted[0]) gradients.first_values = at::empty_symint(values_shape, first_values.options());
+  if (wanted[1]) gradients.logits = at::empty_symint(gates_shape, logits.options());
+  if (wanted[2]) gradients.scale_terms = at::empty_symint(gates_shape, terms_options);
+  if (wanted[3]) gradients.shift_terms = at::empty_symint(gates_shape, terms_options);
+  return gradients;
+}
+
+at::Tensor sum_terms(const at::Tensor& terms, const std::optional<at::Tensor>& like) {
+  if (!terms.defined()) return {};
+  return at::sum_to(terms, like->sym_sizes()).to(like->scalar_type());
+}
+
+}  // namespace satformer::ops

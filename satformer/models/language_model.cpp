@@ -1,0 +1,48 @@
+#include "satformer/models/language_model.h"
+
+#include <ATen/ops/full_like.h>
+
+#include "satformer/core/error.h"
+#include "satformer/models/architectures.h"
+#include "satformer/nn/embedding.h"
+#include "satformer/nn/initialization.h"
+#include "satformer/nn/linear.h"
+
+namespace satformer::models {
+
+LossSum LanguageModel::loss(const ModelInput& input, const at::Tensor& targets, nn::Observer* observer) {
+  const at::Tensor loss_sum = nn::cross_entropy_sum(logits(hidden_states(input, observer)), targets);
+  return {loss_sum, targets.ne(kIgnoreIndex).sum().item<std::int64_t>()};
+}
+
+std::int64_t LanguageModel::num_parameters() {
+  std::int64_t count = 0;
+  for (const at::Tensor& parameter : parameters()) count += parameter.numel();
+  return count;
+}
+
+at::Tensor shift_labels(const at::Tensor& labels) {
+  require(labels.dim() == 2, "shift_labels: labels must be [B, T], got {} dimensions", labels.dim());
+  at::Tensor targets = at::full_like(labels, kIgnoreIndex);
+  if (labels.size(1) > 1) targets.slice(1, 0, -1).copy_(labels.slice(1, 1));
+  return targets;
+}
+
+std::shared_ptr<LanguageModel> make_uninitialized_model(const ModelConfig& config, c10::Device device) {
+  const Architecture& architecture = architecture_from_name(config.architecture, "model");
+  return architecture.make(config, c10::TensorOptions().dtype(c10::kFloat).device(device));
+}
+
+std::shared_ptr<LanguageModel> make_model(const ModelConfig& config, std::uint64_t seed) {
+  const std::shared_ptr<LanguageModel> model = make_uninitialized_model(config);
+  for (const auto& module : model->named_modules()) {
+    at::Tensor weight;
+    if (const auto* linear = module.value()->as<nn::LinearImpl>()) weight = linear->weight;
+    if (const auto* embedding = module.value()->as<nn::EmbeddingImpl>()) weight = embedding->weight;
+    if (!weight.defined()) continue;
+    nn::initialize_normal(weight, config.initializer_range, seed, module.key() + ".weight");
+  }
+  return model;
+}
+
+}  // namespace satformer::models

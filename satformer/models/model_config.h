@@ -1,0 +1,72 @@
+#pragma once
+// The model's configuration: the keys of the published code (model.config_overrides there, config.json in a
+// checkpoint) and our additions. Meaning and equations: docs/architectures.md.
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "satformer/core/config.h"
+
+namespace satformer::models {
+
+struct ModelConfig {
+  std::string architecture;  // our name: transformer, resformer, satformer
+  // trunk
+  std::int64_t vocab_size = 32000;
+  std::int64_t hidden_size = 2048;
+  std::int64_t num_hidden_layers = 24;
+  std::int64_t num_heads = 32;
+  std::int64_t num_kv_heads = 32;      // null in a file: num_heads
+  std::int64_t intermediate_size = 0;  // null in a file: from hidden_ratio
+  bool qkv_bias = false;
+  bool qk_norm = false;
+  double qk_norm_eps = 1e-5;  // ours; the published code has 1e-5 always
+  std::optional<std::int64_t> window_size;
+  double rope_theta = 10000.0;
+  std::int64_t max_position_embeddings = 2048;
+  double initializer_range = 0.02;
+  double norm_eps = 1e-6;
+  bool tie_word_embeddings = false;
+  std::optional<std::int64_t> pad_token_id;
+  std::int64_t bos_token_id = 1;
+  std::int64_t eos_token_id = 2;
+  // ResFormer, SATFormer
+  bool use_value_residual = true;
+  std::string value_residual_gate = "relu";
+  bool value_residual_proj_bias = false;
+  std::optional<std::int64_t> value_residual_last_k;
+  double value_residual_lambda2_init = 0.5;
+  std::string value_residual_variant = "learnable";  // ours: learnable, identity, constant, sparse
+
+  std::int64_t head_dim() const { return hidden_size / num_heads; }
+  // Whether layer `layer` (0-based) mixes first values into its own: layer 0 never, else all layers, or those that
+  // value_residual_last_k or the variant sparse (the last third, rounded up) leaves.
+  bool mixes_values(std::int64_t layer) const;
+};
+
+// Keys of a flat model configuration (config.json, or the object model.config_overrides) of any architecture.
+const KeyList& model_keys();
+
+// The same keys for one architecture (our name): the keys of another one are known, but without meaning.
+KeyList model_keys(const std::string& architecture);
+
+// From a parsed flat object. Checks every relation between keys; Error names `source` and the key. Keys that are absent
+// or null take their defaults, and keys of another architecture are not read.
+ModelConfig model_config_from_json(const nlohmann::json& values, const std::string& architecture,
+                                   const std::string& source);
+
+// Reads a checkpoint's config.json text (flat; architecture by model_type or architectures[0], which must agree).
+// `ignored` receives the keys that were given and have no meaning here.
+ModelConfig parse_model_config(const std::string& text, const std::string& source,
+                               std::vector<std::string>* ignored = nullptr);
+
+// The architecture that a config.json names, in its spelling, known or not.
+std::string declared_architecture(const std::string& text, const std::string& source);
+
+// The flat object in the published layout (architectures, model_type, keys): what a checkpoint's config.json
+// holds.
+nlohmann::json model_config_to_json(const ModelConfig& config);
+
+}  // namespace satformer::models

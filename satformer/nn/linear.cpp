@@ -1,0 +1,16 @@
+#include "satformer/nn/linear.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/zeros.h>
+
+namespace satformer::nn {
+
+LinearImpl::LinearImpl(const LinearOptions& options, const at::TensorOptions& tensors) {
+  weight = register_parameter("weight", at::empty({options.out_features, options.in_features}, tensors));
+  if (options.bias) bias = register_parameter("bias", at::zeros({options.out_features}, tensors));
+}
+
+at::Tensor LinearImpl::forward(const at::Tensor& x) { return at::linear(x, weight, bias); }
+
+}  // namespace satformer::nn

@@ -1,0 +1,27 @@
+#pragma once
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include <cstdint>
+
+namespace satformer::nn {
+
+struct LinearOptions {
+  std::int64_t in_features = 0;
+  std::int64_t out_features = 0;
+  bool bias = false;
+};
+
+// y = x W^T (+ b). Unlike torch::nn::Linear it leaves the weight uninitialised: random numbers come from the model's
+// seed, and a model about to be loaded needs none.
+class LinearImpl : public torch::nn::Module {
+ public:
+  LinearImpl(const LinearOptions& options, const at::TensorOptions& tensors);
+  at::Tensor forward(const at::Tensor& x);
+
+  at::Tensor weight;  // [out_features, in_features]
+  at::Tensor bias;    // [out_features], 0 at the start; undefined without bias
+};
+TORCH_MODULE(Linear);
+
+}  // namespace satformer::nn

@@ -1,0 +1,51 @@
+#pragma once
+// AdamW with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101), one fused kernel a group:
+//   p *= 1 - lr * weight_decay
+//   m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) g^2
+//   p -= lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "satformer/optim/parameter_groups.h"
+
+namespace satformer::optim {
+
+struct AdamWOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+};
+
+class AdamW {
+ public:
+  // Parameters: floating point, one device, names unique. The state (m, v, t) is allocated here, zero.
+  AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options);
+
+  // One update from every parameter's .grad(); a parameter without a gradient is left alone, its t too.
+  void step(double learning_rate);
+  void zero_grad();
+
+  const std::vector<ParameterGroup>& groups() const { return groups_; }
+  // The defined gradients, in the groups' order.
+  std::vector<at::Tensor> gradients() const;
+
+  // The state by parameter name: exp_avg.NAME and exp_avg_sq.NAME with the parameter's shape, step.NAME float32 [].
+  // The tensors are the live ones, not copies.
+  std::map<std::string, at::Tensor> state() const;
+  // Copies a state back in. Error names `source` and each tensor that is missing, unknown or of another shape or dtype.
+  void load_state(const std::map<std::string, at::Tensor>& state, const std::string& source);
+
+ private:
+  struct Slot {
+    at::Tensor exp_avg, exp_avg_sq, step;
+  };
+
+  std::vector<ParameterGroup> groups_;
+  std::vector<std::vector<Slot>> slots_;  // as groups_[i].parameters
+  AdamWOptions options_;
+};
+
+}  // namespace satformer::optim

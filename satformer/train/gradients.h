@@ -1,0 +1,36 @@
+#pragma once
+// The gradient of one step, summed over micro-batches.
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+
+#include "satformer/data/batch.h"
+#include "satformer/models/language_model.h"
+
+namespace satformer::train {
+
+struct TrainingData {
+  data::TokenDataset dataset;
+  data::WindowSampler sampler;
+  data::BatchOptions batch;
+};
+
+struct SampleRange {
+  std::int64_t first = 0, count = 0;
+};
+
+struct LossTotal {
+  double loss_sum = 0.0;  // nats
+  std::int64_t num_targets = 0;
+
+  double mean() const { return loss_sum / static_cast<double>(num_targets); }
+};
+
+// Adds the gradient of the summed (not averaged) loss over the samples to every parameter's .grad(), `micro_batch_size`
+// samples at a time. Dividing by num_targets afterwards gives the gradient of the token-weighted mean, however the
+// samples were cut. Waits for the device once, at the end.
+LossTotal accumulate_gradients(models::LanguageModel& model, const TrainingData& data, const SampleRange& samples,
+                               std::int64_t micro_batch_size, c10::Device device, c10::ScalarType dtype);
+
+}  // namespace satformer::train

@@ -1,0 +1,100 @@
+#include "satformer/train/resume.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "satformer/core/error.h"
+#include "satformer/core/files.h"
+#include "satformer/core/progress.h"
+#include "satformer/train/metrics.h"
+
+namespace satformer::train {
+namespace {
+
+bool holds_run(const std::filesystem::path& output) {
+  return std::filesystem::exists(output / kMetricsFile) || !list_checkpoints(output).empty();
+}
+
+std::filesystem::path chosen_by_user(const std::filesystem::path& output, const std::filesystem::path& from) {
+  const std::filesystem::path checkpoint = find_checkpoint(from);
+  if (!holds_run(output)) return checkpoint;
+  const auto checkpoints = list_checkpoints(output);
+  const bool inside = std::any_of(checkpoints.begin(), checkpoints.end(), [&](const std::filesystem::path& own) {
+    return std::filesystem::equivalent(own, checkpoint);
+  });
+  require(inside, "{} already holds another run than {}; give another --output", output.string(), from.string());
+  require(std::filesystem::equivalent(checkpoints.back(), checkpoint),
+          "{} is later than {}: remove the later checkpoints, or give another --output", checkpoints.back().string(),
+          checkpoint.string());
+  return checkpoint;
+}
+
+void require_same(const std::string& key, const nlohmann::json& now, const nlohmann::json& then,
+                  const std::filesystem::path& checkpoint) {
+  require(now == then, "{} is {}, but {} was trained with {}; a resumed run must keep it", key, now.dump(),
+          checkpoint.string(), then.dump());
+}
+
+void require_same_model(const RunConfig& config, const std::filesystem::path& checkpoint) {
+  const nlohmann::json now = models::model_config_to_json(config.model);
+  const std::filesystem::path file = checkpoint / "config.json";
+  const auto then = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  require(then.is_object(), "{}: not a JSON object", file.string());
+  const auto value = [](const nlohmann::json& object, const std::string& key) {
+    return object.contains(key) ? object[key] : nlohmann::json();
+  };
+  require_same("the model's architecture", value(now, "model_type"), value(then, "model_type"), checkpoint);
+  for (const auto& [key, unused] : now.items()) {
+    require_same("model.config_overrides." + key, now[key], value(then, key), checkpoint);
+  }
+}
+
+std::int64_t sequences_per_step(const nlohmann::json& values) {
+  return get<std::int64_t>(values, "training.batch_size") *
+         get<std::int64_t>(values, "training.gradient_accumulation_steps");
+}
+
+void note_changes(const RunConfig& config, const TrainerState& state) {
+  std::vector<std::string> changes;
+  for (const Key& key : run_config_keys()) {
+    if (key.help.empty() || key.path.starts_with("model.")) continue;
+    const nlohmann::json& now = value_at(config.values, key.path);
+    const nlohmann::json& then = value_at(state.config, key.path);
+    if (now != then) changes.push_back(fmt::format("{} {} -> {}", key.path, then.dump(), now.dump()));
+  }
+  if (!changes.empty()) note(fmt::format("changed since the checkpoint: {}", fmt::join(changes, ", ")));
+}
+
+}  // namespace
+
+std::optional<std::filesystem::path> choose_checkpoint(const std::filesystem::path& output,
+                                                       const ResumeRequest& request) {
+  if (!request.from.empty()) return chosen_by_user(output, request.from);
+  if (!request.newest) {
+    require(!holds_run(output), "{} already holds a run: continue it with --resume, or give another --output",
+            output.string());
+    return std::nullopt;
+  }
+  const auto checkpoints = list_checkpoints(output);
+  if (!checkpoints.empty()) return checkpoints.back();
+  note(fmt::format("{} holds no checkpoint yet: starting at step 0", output.string()));
+  return std::nullopt;
+}
+
+void check_resume(const RunConfig& config, const std::string& data_fingerprint, const TrainerState& state,
+                  const std::filesystem::path& checkpoint) {
+  require_same_model(config, checkpoint);
+  for (const char* key : {"data.seq_length", "data.document_mask", "data.end_of_text_id", "system.seed"}) {
+    require_same(key, value_at(config.values, key), value_at(state.config, key), checkpoint);
+  }
+  require_same("training.batch_size x training.gradient_accumulation_steps", config.training.sequences_per_step(),
+               sequences_per_step(state.config), checkpoint);
+  require(data_fingerprint == state.data_fingerprint,
+          "data.data_dir {}: its training shards are not those of {} (fingerprint {}, expected {})",
+          config.data.data_dir.string(), checkpoint.string(), data_fingerprint, state.data_fingerprint);
+  note_changes(config, state);
+}
+
+}  // namespace satformer::train

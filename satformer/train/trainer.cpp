@@ -1,0 +1,181 @@
+#include "satformer/train/trainer.h"
+
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "satformer/core/clock.h"
+#include "satformer/core/error.h"
+#include "satformer/core/progress.h"
+#include "satformer/data/token_dataset.h"
+#include "satformer/optim/clip.h"
+#include "satformer/optim/parameter_groups.h"
+
+namespace satformer::train {
+namespace {
+
+std::filesystem::path tokenizer_of(const std::filesystem::path& data_dir) {
+  const std::filesystem::path path = data_dir / "tokenizer.model";
+  return std::filesystem::exists(path) ? path : std::filesystem::path();
+}
+
+}  // namespace
+
+Trainer::Trainer(RunConfig config, TrainerOptions options) : config_(std::move(config)), options_(std::move(options)) {
+  const auto checkpoint = choose_checkpoint(options_.output, options_.resume);
+  open_data();
+  make_model_and_optimizer();
+  state_.config = config_.values;
+  state_.data_fingerprint = fmt::format("{:016x}", data_->dataset.fingerprint());
+  if (checkpoint) restore(*checkpoint);
+  describe_run();
+}
+
+void Trainer::open_data() {
+  const DataConfig& data = config_.data;
+  auto dataset = data::TokenDataset::open(data.data_dir, data.train_prefix,
+                                          {.vocab_size = config_.model.vocab_size, .verify = data.verify_shards});
+  const data::WindowSampler sampler(dataset.num_tokens(), data.seq_length, config_.system.seed);
+  data_.emplace(TrainingData{std::move(dataset), sampler, batch_options(data, config_.model)});
+}
+
+void Trainer::make_model_and_optimizer() {
+  const TrainingConfig& training = config_.training;
+  model_ = models::make_model(config_.model, config_.system.seed);
+  model_->to(options_.device);
+  model_->train();
+  model_->set_activation_checkpointing(training.gradient_checkpointing);
+  optimizer_.emplace(optim::make_parameter_groups(named_parameters(*model_), training.weight_decay), training.adamw);
+}
+
+void Trainer::restore(const std::filesystem::path& checkpoint) {
+  const auto accept = [&](const TrainerState& state) {
+    check_resume(config_, state_.data_fingerprint, state, checkpoint);
+  };
+  state_ = load_checkpoint(checkpoint, *model_, *optimizer_, accept);
+  state_.config = config_.values;
+  const std::filesystem::path own = checkpoint_path(options_.output, state_.step);
+  if (std::filesystem::exists(own) && std::filesystem::equivalent(own, checkpoint)) checkpoint_ = own;
+  note(fmt::format("resuming from {} at step {}", checkpoint.string(), state_.step));
+}
+
+void Trainer::describe_run() const {
+  const TrainingConfig& training = config_.training;
+  if (!config_.ignored.empty()) {
+    note(fmt::format("known keys without meaning here: {}", fmt::join(config_.ignored, ", ")));
+  }
+  note(fmt::format("model {}: {} parameters, {} on {}", config_.model.architecture, model_->num_parameters(),
+                   options_.dtype == c10::ScalarType::Float ? "float32" : "bfloat16", options_.device.str()));
+  for (const optim::ParameterGroup& group : optimizer_->groups()) note(optim::describe(group));
+  note(fmt::format("{} steps of {} sequences of {} tokens; {} windows in an epoch", training.schedule.max_steps,
+                   training.sequences_per_step(), config_.data.seq_length, data_->sampler.windows_per_epoch()));
+}
+
+StepMetrics Trainer::step() {
+  const TrainingConfig& training = config_.training;
+  const Clock::time_point start = Clock::now();
+  StepMetrics metrics;
+  metrics.learning_rate = optim::learning_rate(training.schedule, state_.step);
+
+  const SampleRange samples{state_.samples, training.sequences_per_step()};
+  const LossTotal total =
+      accumulate_gradients(*model_, *data_, samples, training.micro_batch_size, options_.device, options_.dtype);
+  metrics.skipped = !update(total, metrics);
+  optimizer_->zero_grad();
+
+  state_.step += 1;
+  state_.samples += samples.count;
+  state_.tokens += total.num_targets;
+  state_.skipped_steps += metrics.skipped ? 1 : 0;
+  state_.skipped_in_a_row = metrics.skipped ? state_.skipped_in_a_row + 1 : 0;
+  if (!metrics.skipped) state_.train_loss = metrics.loss;
+  checkpoint_.clear();
+
+  const double seconds = seconds_since(start);
+  step_seconds_ += seconds;
+  tokens_here_ += total.num_targets;
+  metrics.step = state_.step;
+  metrics.tokens = state_.tokens;
+  metrics.tokens_per_second = static_cast<double>(total.num_targets) / seconds;
+  return metrics;
+}
+
+// From the gradient of the summed loss to new parameters; false, and no change, when something is not finite.
+bool Trainer::update(const LossTotal& total, StepMetrics& metrics) {
+  const std::vector<at::Tensor> gradients = optimizer_->gradients();
+  const auto targets = static_cast<double>(total.num_targets);
+  metrics.loss = total.mean();
+  metrics.grad_norm = optim::global_norm(gradients) / targets;
+  if (!std::isfinite(metrics.loss) || !std::isfinite(metrics.grad_norm)) return false;
+  optim::scale_tensors(gradients, optim::clip_factor(metrics.grad_norm, config_.training.grad_clip) / targets);
+  optimizer_->step(metrics.learning_rate);
+  return true;
+}
+
+TrainingResult Trainer::run() {
+  const std::int64_t max_steps = config_.training.schedule.max_steps;
+  std::filesystem::create_directories(options_.output);
+  remove_stale_checkpoints(options_.output);
+  const auto resume_step = options_.resume.given() ? std::optional(state_.step) : std::nullopt;
+  Outputs outputs{MetricsWriter(options_.output, config_.logging.tensorboard, resume_step),
+                  Display(state_.step, max_steps, config_.logging.log_interval)};
+  const Clock::time_point start = Clock::now();
+  bool stopped = false;
+  while (state_.step < max_steps && !stopped) {
+    StepMetrics metrics = step();
+    metrics.seconds = seconds_since(start);
+    outputs.writer.write(metrics);
+    outputs.display.show(metrics);
+    check_skipped();
+    if (due(config_.logging.eval_interval)) validate(outputs);
+    if (due(config_.checkpointing.checkpoint_interval)) save(outputs);
+    stopped = state_.step < max_steps && options_.stop_requested && options_.stop_requested();
+  }
+  if (!stopped) validate(outputs);  // before the last checkpoint, which holds its result
+  save(outputs);
+  return {state_, model_->num_parameters(), step_seconds_ > 0 ? static_cast<double>(tokens_here_) / step_seconds_ : 0.0,
+          checkpoint_, stopped};
+}
+
+// After the last step run() validates and saves in any case.
+bool Trainer::due(std::int64_t interval) const {
+  return interval > 0 && state_.step % interval == 0 && state_.step < config_.training.schedule.max_steps;
+}
+
+void Trainer::check_skipped() const {
+  require(state_.skipped_in_a_row < config_.training.max_skipped_steps,
+          "the loss or gradient was not finite in {} steps in a row, up to step {}: stopped; resume from the last "
+          "checkpoint with a lower training.learning_rate",
+          state_.skipped_in_a_row, state_.step);
+}
+
+// Once a step at most: at the end it may have been done already.
+void Trainer::validate(Outputs& outputs) {
+  const bool done = state_.val_loss && state_.val_step == state_.step;
+  if (done || !options_.validate) return;
+  model_->eval();
+  const Validation validation = options_.validate(*model_);
+  model_->train();
+  require(std::isfinite(validation.loss),
+          "the validation loss is not finite after step {}: resume from the last "
+          "checkpoint with a lower training.learning_rate",
+          state_.step);
+  const ValidationMetrics metrics{state_.step, validation.loss, validation.tokens};
+  state_.val_loss = metrics.loss;
+  state_.val_step = metrics.step;
+  state_.val_tokens = metrics.tokens;
+  if (!state_.best_val_loss || metrics.loss < *state_.best_val_loss) state_.best_val_loss = metrics.loss;
+  outputs.writer.write(metrics);
+  outputs.display.show(metrics);
+}
+
+void Trainer::save(Outputs& outputs) {
+  if (!checkpoint_.empty()) return;
+  outputs.writer.sync();  // a checkpoint on the disk has its metrics on the disk
+  checkpoint_ = save_checkpoint(options_.output, {*model_, *optimizer_, state_, tokenizer_of(config_.data.data_dir)},
+                                config_.checkpointing.keep_last);
+  outputs.display.say(fmt::format("saved {}", checkpoint_.string()));
+}
+
+}  // namespace satformer::train

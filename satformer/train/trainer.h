@@ -1,0 +1,87 @@
+#pragma once
+// Training: one object that owns model, optimiser and data position, and goes on step by step.
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "satformer/train/checkpoint.h"
+#include "satformer/train/display.h"
+#include "satformer/train/gradients.h"
+#include "satformer/train/metrics.h"
+#include "satformer/train/resume.h"
+#include "satformer/train/run_config.h"
+
+namespace satformer::train {
+
+struct Validation {
+  double loss = 0.0;  // mean nats a target token
+  std::int64_t tokens = 0;
+};
+
+struct TrainerOptions {
+  std::filesystem::path output;  // the run's folder: metrics.jsonl, tensorboard/, checkpoints/
+  ResumeRequest resume;
+  c10::Device device = c10::kCPU;
+  c10::ScalarType dtype = c10::ScalarType::Float;
+  std::function<Validation(models::LanguageModel&)> validate;  // empty: no validation
+  std::function<bool()> stop_requested;                        // asked after every step; empty: never
+};
+
+struct TrainingResult {
+  TrainerState state;
+  std::int64_t parameters = 0;
+  double tokens_per_second = 0.0;  // of this process's steps; validation and checkpoints not counted
+  std::filesystem::path checkpoint;
+  bool stopped = false;  // by stop_requested, before max_steps
+};
+
+class Trainer {
+ public:
+  // Opens the data, makes the model and, when resuming, puts the checkpoint in place. Error before anything is written
+  // when the data, the output folder or the checkpoint do not fit.
+  Trainer(RunConfig config, TrainerOptions options);
+
+  // Trains to max_steps (or a stop), with metrics, validations and checkpoints.
+  TrainingResult run();
+
+  // One step and nothing else: no metrics, validation or checkpoint. A loss or gradient that is not finite leaves
+  // parameters and optimiser as they were; the data position moves on.
+  StepMetrics step();
+
+  models::LanguageModel& model() { return *model_; }
+  const optim::AdamW& optimizer() const { return *optimizer_; }
+  const TrainerState& state() const { return state_; }
+
+ private:
+  struct Outputs {
+    MetricsWriter writer;
+    Display display;
+  };
+
+  void open_data();
+  void make_model_and_optimizer();
+  void restore(const std::filesystem::path& checkpoint);
+  void describe_run() const;
+  bool update(const LossTotal& total, StepMetrics& metrics);
+  void check_skipped() const;
+  void validate(Outputs& outputs);
+  void save(Outputs& outputs);
+  bool due(std::int64_t interval) const;
+
+  RunConfig config_;
+  TrainerOptions options_;
+  std::optional<TrainingData> data_;
+  std::shared_ptr<models::LanguageModel> model_;
+  std::optional<optim::AdamW> optimizer_;
+  TrainerState state_;
+  std::filesystem::path checkpoint_;  // the one that holds state_.step; else empty
+  std::int64_t tokens_here_ = 0;      // of this process
+  double step_seconds_ = 0.0;
+};
+
+}  // namespace satformer::train

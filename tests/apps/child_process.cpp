@@ -1,0 +1,67 @@
+#include "tests/apps/child_process.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <stdexcept>
+
+#include "satformer/core/files.h"
+#include "tests/paths.h"
+
+namespace satformer::testing {
+namespace {
+
+void redirect(const std::filesystem::path& path, int descriptor) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (file < 0 || dup2(file, descriptor) < 0) _exit(126);
+}
+
+}  // namespace
+
+Command::Command(std::vector<std::string> arguments, std::filesystem::path folder) : folder_(std::move(folder)) {
+  arguments.insert(arguments.begin(), cli().string());
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  pid_ = fork();
+  if (pid_ < 0) throw std::runtime_error("fork failed");
+  if (pid_ > 0) return;
+  redirect(folder_ / "stdout.txt", STDOUT_FILENO);
+  redirect(folder_ / "stderr.txt", STDERR_FILENO);
+  execv(argv[0], argv.data());
+  _exit(127);
+}
+
+Command::~Command() {
+  if (!running()) return;
+  send(SIGKILL);
+  waitpid(pid_, &status_, 0);
+}
+
+void Command::send(int signal) const {
+  if (!ended_) kill(pid_, signal);
+}
+
+bool Command::running() {
+  if (!ended_) ended_ = waitpid(pid_, &status_, WNOHANG) == pid_;
+  return !ended_;
+}
+
+CommandResult Command::wait() {
+  if (!ended_) waitpid(pid_, &status_, 0);
+  ended_ = true;
+  CommandResult result;
+  if (WIFEXITED(status_)) result.exit_code = WEXITSTATUS(status_);
+  if (WIFSIGNALED(status_)) result.signal = WTERMSIG(status_);
+  result.out = read_file(folder_ / "stdout.txt");
+  result.err = read_file(folder_ / "stderr.txt");
+  return result;
+}
+
+CommandResult run_command(const std::vector<std::string>& arguments, const std::filesystem::path& folder) {
+  return Command(arguments, folder).wait();
+}
+
+}  // namespace satformer::testing

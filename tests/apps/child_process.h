@@ -1,0 +1,38 @@
+#pragma once
+// Runs the built executable as a child process.
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace satformer::testing {
+
+struct CommandResult {
+  int exit_code = -1;  // -1: ended by a signal
+  int signal = 0;
+  std::string out, err;
+};
+
+// satformer ARGUMENTS..., with standard output and error in files of `folder` until it ends.
+class Command {
+ public:
+  Command(std::vector<std::string> arguments, std::filesystem::path folder);
+  ~Command();
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  void send(int signal) const;
+  bool running();
+  CommandResult wait();
+
+ private:
+  std::filesystem::path folder_;
+  pid_t pid_ = -1;
+  int status_ = 0;
+  bool ended_ = false;
+};
+
+CommandResult run_command(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+
+}  // namespace satformer::testing

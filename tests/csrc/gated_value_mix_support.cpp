@@ -1,0 +1,123 @@
+#include "tests/csrc/gated_value_mix_support.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/OpMathType.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/max.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/sub.h>
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace satformer::tests {
+namespace {
+
+at::Tensor make_broadcast(Broadcast kind, const MixSizes& s, const at::Generator& generator) {
+  switch (kind) {
+    case Broadcast::kNone:
+      return {};
+    case Broadcast::kScalar:
+      return at::randn({}, generator);
+    case Broadcast::kHeads:
+      return at::randn({s.H}, generator);
+    case Broadcast::kTokens:
+      return at::randn({1, s.T, 1}, generator);
+    case Broadcast::kFull:
+      return at::randn({s.B, s.T, s.H}, generator);
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::array<ops::Gate, 6> kAllGates{ops::Gate::kRelu,           ops::Gate::kSigmoid, ops::Gate::kSoftmax,
+                                         ops::Gate::kSoftmaxSigmoid, ops::Gate::kTanh,    ops::Gate::kIdentity};
+
+const std::array<std::pair<at::ScalarType, at::ScalarType>, 7> kDtypes{{{at::kFloat, at::kFloat},
+                                                                        {at::kBFloat16, at::kBFloat16},
+                                                                        {at::kBFloat16, at::kFloat},
+                                                                        {at::kHalf, at::kHalf},
+                                                                        {at::kHalf, at::kFloat},
+                                                                        {at::kDouble, at::kDouble},
+                                                                        {at::kDouble, at::kFloat}}};
+
+std::string MixCase::text() const {
+  return fmt::format("[{}, {}, {}, {}] {} logits {} gate {} layout {} scale {} shift {} ({})", sizes.B, sizes.T,
+                     sizes.H, sizes.hd, c10::toString(dtype), c10::toString(logits_dtype), ops::gate_name(gate),
+                     static_cast<int>(layout), static_cast<int>(scale), static_cast<int>(shift),
+                     c10::toString(intervention_dtype));
+}
+
+MixInputs make_inputs(const MixCase& c, std::uint64_t seed) {
+  const at::Generator generator = at::detail::createCPUGenerator(seed);
+  const auto [B, T, H, hd] = c.sizes;
+  const auto values = [&](std::vector<std::int64_t> shape) { return at::randn(shape, generator).to(c.dtype); };
+  MixInputs in;
+  switch (c.layout) {
+    case Layout::kPackedSlice: {
+      const at::Tensor packed = values({B, T, 3 * H * hd});
+      in.v = packed.slice(2, 2 * H * hd).view({B, T, H, hd});
+      in.first_values = packed.slice(2, H * hd, 2 * H * hd).view({B, T, H, hd});
+      break;
+    }
+    case Layout::kHeadsFirst:
+      in.v = values({B, H, T, hd}).transpose(1, 2);
+      in.first_values = values({B, H, T, hd}).transpose(1, 2);
+      break;
+    case Layout::kExpandedFirst:
+      in.v = values({B, T, H, hd});
+      in.first_values = values({1, 1, H, hd}).expand({B, T, H, hd});
+      break;
+    default:
+      in.v = values({B, T, H, hd});
+      in.first_values = values({B, T, H, hd});
+  }
+  in.logits = c.layout == Layout::kStridedLogits
+                  ? at::randn({B, T, 2 * H}, generator).to(c.logits_dtype).slice(2, 0, 2 * H, 2)
+                  : at::randn({B, T, H}, generator).to(c.logits_dtype);
+  if (c.scale != Broadcast::kNone) in.scale = make_broadcast(c.scale, c.sizes, generator).to(c.intervention_dtype);
+  if (c.shift != Broadcast::kNone) in.shift = make_broadcast(c.shift, c.sizes, generator).to(c.intervention_dtype);
+  in.grad = values({B, T, H, hd});
+  return in;
+}
+
+MixInputs to_double(const MixInputs& in) {
+  MixInputs out{in.v.to(at::kDouble), in.first_values.to(at::kDouble), in.logits.to(at::kDouble), std::nullopt,
+                std::nullopt,         in.grad.to(at::kDouble)};
+  if (in.scale) out.scale = in.scale->to(at::kDouble);
+  if (in.shift) out.shift = in.shift->to(at::kDouble);
+  return out;
+}
+
+double rounding(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kBFloat16:
+      return 0x1p-8;  // 8 significant bits
+    case at::kHalf:
+      return 0x1p-11;  // 11
+    case at::kDouble:
+      return 0x1p-53;
+    default:
+      return 0x1p-24;
+  }
+}
+
+double arithmetic_error(at::ScalarType dtype) { return rounding(at::toOpMathType(dtype)); }
+
+double worst_error(const at::Tensor& got, const at::Tensor& expected, const at::Tensor& magnitude,
+                   at::ScalarType values_dtype, double ulps) {
+  if (got.sizes() != expected.sizes()) return std::numeric_limits<double>::infinity();
+  if (got.numel() == 0) return 0;
+  const double tiny = got.scalar_type() == at::kHalf ? 0x1p-25 : 0x1p-126;
+  const at::Tensor allowed =
+      rounding(got.scalar_type()) * expected.abs() + ulps * arithmetic_error(values_dtype) * magnitude + tiny;
+  const double worst = ((got.to(at::kDouble) - expected).abs() / allowed).max().item<double>();
+  return worst == worst ? worst : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace satformer::tests

@@ -1,0 +1,72 @@
+#pragma once
+// What the operator's tests share: inputs of every size and layout, and the tolerances.
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "csrc/ops/gate.h"
+
+namespace satformer::tests {
+
+struct MixSizes {
+  std::int64_t B, T, H, hd;
+};
+
+enum class Layout {
+  kContiguous,
+  kPackedSlice,    // v: the last third of a packed projection; first_values: the middle third
+  kHeadsFirst,     // both: [B, H, T, hd] transposed to [B, T, H, hd]
+  kExpandedFirst,  // first_values: [1, 1, H, hd] expanded over batch and tokens
+  kStridedLogits,  // logits: every second column of a wider matrix
+};
+
+// Kind of scale or shift: how it broadcasts to [B, T, H].
+enum class Broadcast { kNone, kScalar, kHeads, kTokens, kFull };
+
+struct MixCase {
+  MixSizes sizes{2, 5, 4, 16};
+  at::ScalarType dtype = at::kFloat;
+  at::ScalarType logits_dtype = at::kFloat;
+  ops::Gate gate = ops::Gate::kRelu;
+  Layout layout = Layout::kContiguous;
+  Broadcast scale = Broadcast::kNone;
+  Broadcast shift = Broadcast::kNone;
+  at::ScalarType intervention_dtype = at::kFloat;
+  std::string text() const;  // for failure messages
+};
+
+struct MixInputs {
+  at::Tensor v, first_values, logits;
+  std::optional<at::Tensor> scale, shift;
+  at::Tensor grad;  // of v'
+};
+
+// Standard normal numbers, the same for the same seed.
+MixInputs make_inputs(const MixCase& test_case, std::uint64_t seed);
+// The same numbers in float64, contiguous where the case is.
+MixInputs to_double(const MixInputs& inputs);
+
+// Tolerances, one place for all tests. The kernel computes in float32 (u = 2^-24) and rounds once to its output's
+// dtype; the expectation is computed in float64 from the same inputs. So |got - expected| is at most
+//   half a unit in the last place of the output:  rounding(dtype) * |expected|
+// + what float32 arithmetic adds: a few roundings and the error of exp and tanh (about 2 u each), relative to the sum
+//   of the magnitudes of the terms: kArithmeticUlps * u * magnitude.
+// A dot product over hd adds at most hd * u * sum |a b|; the sums of d scale and d shift over N tokens N * u more.
+double rounding(at::ScalarType dtype);          // half a unit in the last place, relative
+double arithmetic_error(at::ScalarType dtype);  // u of the arithmetic dtype
+inline constexpr double kArithmeticUlps = 16;
+
+// The largest of |got - expected| / allowed, where allowed = rounding * |expected| + ulps * u * magnitude + tiny
+// (the smallest normal number of the dtype). 0 for empty tensors. Not above 1 means within the tolerance.
+double worst_error(const at::Tensor& got, const at::Tensor& expected, const at::Tensor& magnitude,
+                   at::ScalarType values_dtype, double ulps = kArithmeticUlps);
+
+extern const std::array<ops::Gate, 6> kAllGates;
+// Every dtype of the values with every dtype that the logits may have beside it.
+extern const std::array<std::pair<at::ScalarType, at::ScalarType>, 7> kDtypes;
+
+}  // namespace satformer::tests

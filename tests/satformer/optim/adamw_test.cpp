@@ -1,0 +1,158 @@
+#include "satformer/optim/adamw.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/randn.h>
+
+#include <cmath>
+
+#include "satformer/core/error.h"
+#include "satformer/optim/clip.h"
+#include "tests/catch.h"
+
+namespace {
+
+using namespace satformer::optim;
+using Catch::Matchers::Contains;
+
+at::Tensor parameter(at::IntArrayRef sizes) { return at::randn(sizes).set_requires_grad(true); }
+
+// One parameter entry, in float64, by the formula of the header.
+struct Reference {
+  double p, m = 0.0, v = 0.0;
+
+  void step(double g, std::int64_t t, double lr, double decay, const AdamWOptions& o) {
+    p *= 1.0 - lr * decay;
+    m = o.beta1 * m + (1.0 - o.beta1) * g;
+    v = o.beta2 * v + (1.0 - o.beta2) * g * g;
+    const double m_hat = m / (1.0 - std::pow(o.beta1, static_cast<double>(t)));
+    const double v_hat = v / (1.0 - std::pow(o.beta2, static_cast<double>(t)));
+    p -= lr * m_hat / (std::sqrt(v_hat) + o.eps);
+  }
+};
+
+AdamW two_group_optimizer(const at::Tensor& a, const at::Tensor& b) {
+  return AdamW({{"decay", 0.1, {{"a", a}}}, {"no decay", 0.0, {{"b", b}}}}, {});
+}
+
+}  // namespace
+
+TEST_CASE("AdamW follows its formula in both groups", "[optim]") {
+  const at::Tensor a = parameter({3, 5}), b = parameter({7});
+  AdamW optimizer = two_group_optimizer(a, b);
+  std::vector<std::vector<Reference>> references(2);
+  const at::Tensor tensors[] = {a, b};
+  for (int i = 0; i < 2; ++i) {
+    for (std::int64_t j = 0; j < tensors[i].numel(); ++j) {
+      references[i].push_back({tensors[i].data_ptr<float>()[j]});
+    }
+  }
+  for (std::int64_t t = 1; t <= 20; ++t) {
+    const double lr = 1e-2 / static_cast<double>(t);
+    for (int i = 0; i < 2; ++i) {
+      tensors[i].mutable_grad() = at::randn(tensors[i].sizes());
+      for (std::int64_t j = 0; j < tensors[i].numel(); ++j) {
+        references[i][j].step(tensors[i].grad().data_ptr<float>()[j], t, lr, i == 0 ? 0.1 : 0.0, {});
+      }
+    }
+    optimizer.step(lr);
+  }
+  for (int i = 0; i < 2; ++i) {
+    for (std::int64_t j = 0; j < tensors[i].numel(); ++j) {
+      CHECK(tensors[i].data_ptr<float>()[j] == Approx(references[i][j].p).epsilon(1e-5).margin(1e-6));
+    }
+  }
+  CHECK(optimizer.state().at("step.a").item<float>() == 20.0f);
+}
+
+TEST_CASE("AdamW leaves a parameter without a gradient alone", "[optim]") {
+  const at::Tensor a = parameter({4}), b = parameter({4});
+  AdamW optimizer = two_group_optimizer(a, b);
+  const at::Tensor before = a.detach().clone();
+  b.mutable_grad() = at::full({4}, 1.0);
+  optimizer.step(0.1);
+  CHECK(at::equal(a, before));
+  CHECK(optimizer.state().at("step.a").item<float>() == 0.0f);
+  CHECK(optimizer.gradients().size() == 1);
+  optimizer.zero_grad();
+  CHECK(optimizer.gradients().empty());
+}
+
+TEST_CASE("AdamW's state moves to another optimiser bit for bit", "[optim]") {
+  const at::Tensor a = parameter({6, 6}), b = parameter({6});
+  AdamW first = two_group_optimizer(a, b);
+  const auto step = [](AdamW& optimizer, const at::Tensor& x, const at::Tensor& y, double value) {
+    x.mutable_grad() = at::full(x.sizes(), value);
+    y.mutable_grad() = at::full(y.sizes(), -value);
+    optimizer.step(1e-3);
+  };
+  for (int i = 1; i < 4; ++i) step(first, a, b, i);
+
+  const at::Tensor a2 = a.detach().clone().set_requires_grad(true), b2 = b.detach().clone().set_requires_grad(true);
+  AdamW second = two_group_optimizer(a2, b2);
+  second.load_state(first.state(), "test");
+  step(first, a, b, 0.3);
+  step(second, a2, b2, 0.3);
+  CHECK(at::equal(a, a2));
+  CHECK(at::equal(b, b2));
+}
+
+TEST_CASE("AdamW names every tensor of a state that does not fit", "[optim]") {
+  const at::Tensor a = parameter({2}), b = parameter({2});
+  AdamW optimizer = two_group_optimizer(a, b);
+  auto state = AdamW({{"", 0.0, {{"a", parameter({3})}, {"c", parameter({1})}}}}, {}).state();
+  state["step.a"] = state["step.a"].to(at::kDouble);
+  const at::Tensor before = optimizer.state().at("exp_avg.a").clone();
+  CHECK_THROWS_WITH(optimizer.load_state(state, "o.safetensors"),
+                    Contains("o.safetensors: ") && Contains("exp_avg.a is Float [3], expected Float [2]") &&
+                        Contains("exp_avg.b is missing") && Contains("step.a is Double [], expected Float []") &&
+                        Contains("exp_avg.c Float [1] is not expected"));
+  CHECK(at::equal(optimizer.state().at("exp_avg.a"), before));
+}
+
+TEST_CASE("AdamW rejects two parameters of one name and integer parameters", "[optim]") {
+  const at::Tensor a = parameter({2});
+  CHECK_THROWS_WITH(AdamW({{"", 0.0, {{"x", a}, {"x", a}}}}, {}), Contains("two parameters are named x"));
+  CHECK_THROWS_WITH(AdamW({{"", 0.0, {{"n", at::empty({2}, at::kLong)}}}}, {}), Contains("n is Long"));
+}
+
+TEST_CASE("parameter groups: matrices of linear layers decay, all else does not", "[optim]") {
+  CHECK(decays("model.layers.0.attn.q_proj.weight", 2));
+  CHECK(decays("model.layers.11.mlp.down_proj.weight", 2));
+  CHECK(decays("lm_head.weight", 2));
+  CHECK_FALSE(decays("model.embeddings.weight", 2));
+  CHECK_FALSE(decays("model.layers.0.attn.q_proj.bias", 1));
+  CHECK_FALSE(decays("model.layers.0.attn.q_norm.weight", 1));
+  CHECK_FALSE(decays("model.layers.1.attn.value_residual_mixing.alpha_proj.weight", 2));
+  CHECK_FALSE(decays("model.layers.1.attn.value_residual_mixing.lambda2", 0));
+  CHECK_FALSE(decays("model.lambda_manager.lambda_logits", 1));
+  CHECK_FALSE(decays("model.dwa_modules.alphas.0.weight", 2));
+  CHECK_FALSE(decays("weight", 2));
+
+  const auto groups = make_parameter_groups(
+      {{"model.embeddings.weight", parameter({5, 2})}, {"model.layers.0.attn.q_proj.weight", parameter({2, 2})}}, 0.1);
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0].weight_decay == 0.1);
+  CHECK(groups[0].num_elements() == 4);
+  CHECK(groups[1].weight_decay == 0.0);
+  CHECK(describe(groups[0]) == "weight decay 0.1: 1 tensors, 4 values (q_proj)");
+  CHECK(describe(groups[1]) == "weight decay 0: 1 tensors, 10 values (embeddings)");
+}
+
+TEST_CASE("clipping by the global norm", "[optim]") {
+  const at::Tensor a = at::full({4}, 3.0f), b = at::full({1}, 8.0f);
+  const double norm = global_norm({a, b});
+  CHECK(norm == Approx(10.0));
+  CHECK(clip_factor(norm, 1.0) == Approx(1.0 / (10.0 + 1e-6)));
+  CHECK(clip_factor(0.5, 1.0) == 1.0);
+  CHECK(clip_factor(norm, 0.0) == 1.0);
+  scale_tensors({a, b}, 0.5);
+  CHECK(a.data_ptr<float>()[3] == 1.5f);
+  CHECK(b.item<float>() == 4.0f);
+  CHECK(global_norm({}) == 0.0);
+  a.data_ptr<float>()[1] = NAN;
+  CHECK(std::isnan(global_norm({a, b})));
+  a.data_ptr<float>()[1] = INFINITY;
+  CHECK(std::isinf(global_norm({a, b})));
+}

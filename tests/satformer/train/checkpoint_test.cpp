@@ -1,0 +1,144 @@
+#include "satformer/train/checkpoint.h"
+
+#include <ATen/ops/equal.h>
+
+#include <fstream>
+
+#include "satformer/core/error.h"
+#include "satformer/core/files.h"
+#include "satformer/core/safetensors.h"
+#include "satformer/train/manifest.h"
+#include "tests/catch.h"
+#include "tests/satformer/train/scratch_folder.h"
+#include "tests/satformer/train/tiny_run.h"
+
+namespace {
+
+using namespace satformer;
+using namespace satformer::train;
+using Catch::Matchers::Contains;
+
+// A run of two steps with a checkpoint of each.
+std::filesystem::path make_run(const ScratchFolder& folder, const std::vector<std::string>& overrides = {}) {
+  const auto data = make_tiny_data(folder.path() / "data");
+  std::vector<std::string> all = {"max_steps=2", "checkpoint_interval=1", "logging.tensorboard=false"};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  const RunConfig config = tiny_config(data, all);
+  Trainer(config, tiny_options(config, folder.path() / "run")).run();
+  return folder.path() / "run";
+}
+
+void flip_byte(const std::filesystem::path& path, std::uint64_t position) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(position));
+  const int byte = file.get();
+  file.seekp(static_cast<std::streamoff>(position));
+  file.put(static_cast<char>(byte ^ 0x20));
+}
+
+std::string verify_message(const std::filesystem::path& checkpoint) {
+  try {
+    verify_manifest(checkpoint);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint holds the promised files and loads", "[train][checkpoint]") {
+  const ScratchFolder folder;
+  const auto run = make_run(folder);
+  const auto checkpoint = find_checkpoint(run);
+  CHECK(checkpoint.filename() == "step_00000002");
+  CHECK(find_checkpoint(checkpoint) == checkpoint);
+  for (const char* name :
+       {"model.safetensors", "optimizer.safetensors", "trainer.json", "config.json", "manifest.json"}) {
+    CHECK(std::filesystem::exists(checkpoint / name));
+  }
+  const auto model = load_model(run);
+  CHECK_FALSE(model->is_training());
+  const TensorMap stored = read_safetensors(checkpoint / "model.safetensors").tensors;
+  CHECK(stored.count("model.embeddings.weight") == 1);
+  CHECK(stored.count("lm_head.weight") == 0);  // tied: stored once
+  const auto parameters = named_parameters(*model);
+  CHECK(parameters.size() == stored.size());
+  for (const auto& parameter : parameters) CHECK(at::equal(parameter.tensor, stored.at(parameter.name)));
+  const TrainerState state = load_trainer_state(checkpoint);
+  CHECK(state.step == 2);
+  CHECK(state.samples == 16);
+  CHECK(state.config["training"]["batch_size"] == 4);
+  CHECK_THROWS_WITH(find_checkpoint(folder.path() / "data"), Contains("neither a checkpoint"));
+  CHECK_THROWS_WITH(find_checkpoint(folder.path() / "absent"), Contains("no such folder"));
+}
+
+TEST_CASE("any changed byte of any file of a checkpoint is found and named", "[train][checkpoint]") {
+  const ScratchFolder folder;
+  const auto checkpoint = find_checkpoint(make_run(folder));
+  REQUIRE(verify_message(checkpoint).empty());
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
+    const std::uint64_t size = entry.file_size();
+    const std::uint64_t stride = std::max<std::uint64_t>(1, entry.path().filename() == "manifest.json" ? 1 : size / 7);
+    for (std::uint64_t position = 0; position < size; position += stride) {
+      flip_byte(entry.path(), position);
+      INFO(entry.path() << " byte " << position);
+      const std::string message = verify_message(checkpoint);
+      CHECK_FALSE(message.empty());
+      if (entry.path().filename() != "manifest.json") {
+        CHECK_THAT(message, Contains(entry.path().filename().string() + ": damaged"));
+      }
+      flip_byte(entry.path(), position);
+    }
+  }
+  CHECK(verify_message(checkpoint).empty());
+}
+
+TEST_CASE("missing, cut and additional files of a checkpoint are named", "[train][checkpoint]") {
+  const ScratchFolder folder;
+  const auto checkpoint = find_checkpoint(make_run(folder));
+  std::ofstream(checkpoint / "extra.txt") << "x";
+  CHECK_THAT(verify_message(checkpoint), Contains("extra.txt: not listed"));
+  std::filesystem::remove(checkpoint / "extra.txt");
+  std::filesystem::resize_file(checkpoint / "optimizer.safetensors", 1000);
+  CHECK_THAT(verify_message(checkpoint), Contains("optimizer.safetensors: 1000 bytes, expected"));
+  std::filesystem::remove(checkpoint / "optimizer.safetensors");
+  CHECK_THAT(verify_message(checkpoint), Contains("optimizer.safetensors: No such file"));
+  std::filesystem::remove(checkpoint / "manifest.json");
+  CHECK_THROWS_WITH(load_model(checkpoint), Contains("manifest.json"));
+}
+
+TEST_CASE("loading is strict about names, shapes and dtypes", "[train][checkpoint]") {
+  const ScratchFolder folder;
+  const auto checkpoint = find_checkpoint(make_run(folder));
+  const auto rewrite = [&](const std::function<void(TensorMap&)>& change) {
+    TensorMap tensors = read_safetensors(checkpoint / "model.safetensors").tensors;
+    change(tensors);
+    std::filesystem::remove(checkpoint / "model.safetensors");
+    write_safetensors(checkpoint / "model.safetensors", tensors);
+    write_manifest(checkpoint);
+  };
+  rewrite([](TensorMap& tensors) {
+    tensors["surplus"] = tensors.at("model.norm.weight");
+    tensors["model.norm.weight"] = tensors.at("model.norm.weight").to(at::kHalf);
+    tensors.erase("model.layers.0.attn.q_proj.weight");
+  });
+  CHECK_THROWS_WITH(load_model(checkpoint), Contains("model.safetensors: ") &&
+                                                Contains("model.layers.0.attn.q_proj.weight is missing") &&
+                                                Contains("model.norm.weight is Half [32], expected Float [32]") &&
+                                                Contains("surplus Float [32] is not expected"));
+}
+
+TEST_CASE("keep_last removes older checkpoints, never the newest", "[train][checkpoint]") {
+  const ScratchFolder folder;
+  const auto run = make_run(folder, {"max_steps=6", "keep_last=2"});
+  const auto checkpoints = list_checkpoints(run);
+  REQUIRE(checkpoints.size() == 2);
+  CHECK(checkpoints[0].filename() == "step_00000005");
+  CHECK(checkpoints[1].filename() == "step_00000006");
+  // What a kill in the middle of a removal leaves.
+  std::filesystem::create_directories(run / "checkpoints" / ".step_00000004.removed");
+  remove_stale_checkpoints(run);
+  CHECK_FALSE(std::filesystem::exists(run / "checkpoints" / ".step_00000004.removed"));
+  CHECK(list_checkpoints(run).size() == 2);
+}
