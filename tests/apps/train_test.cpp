@@ -72,6 +72,11 @@ void wait_for_lines(Command& command, const std::filesystem::path& run, std::ptr
   }
 }
 
+std::filesystem::path newest_checkpoint(const std::filesystem::path& run) {
+  const auto checkpoints = train::list_checkpoints(run);
+  return checkpoints.empty() ? std::filesystem::path() : checkpoints.back();
+}
+
 }  // namespace
 
 TEST_CASE("train and eval write their results", "[apps][train]") {
@@ -148,15 +153,21 @@ TEST_CASE("kill -9 at any moment, also while saving, loses no more than the step
                                           "--set", "keep_last=3",  "--resume"};
   const auto start = Clock::now();
   REQUIRE(run_command(setting.train("straight", flags), setting.folder.path()).exit_code == 0);
-  const auto whole = std::chrono::duration<double>(Clock::now() - start).count();
+  const double step_seconds = std::chrono::duration<double>(Clock::now() - start).count() / 60;
 
   std::mt19937 random(20240607);  // NOLINT: the same moments every time
-  std::uniform_real_distribution<double> moment(0.0, 0.6 * whole);
+  std::uniform_real_distribution<double> steps(0.0, 3.0);
   int kills = 0;
   bool finished = false;
-  while (!finished && Clock::now() - start < 45s) {
+  while (!finished && Clock::now() - start < 35s) {
+    const auto before = newest_checkpoint(setting.run("killed"));
     Command command(setting.train("killed", flags), setting.folder.path());
-    std::this_thread::sleep_for(std::chrono::duration<double>(moment(random)));
+    // Mostly after the next checkpoint, so that the run gets on; at times while it starts.
+    const bool early = kills % 5 == 4;
+    while (!early && command.running() && newest_checkpoint(setting.run("killed")) == before) {
+      std::this_thread::sleep_for(1ms);
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(step_seconds * steps(random)));
     finished = !command.running();
     command.send(SIGKILL);
     const CommandResult result = command.wait();

@@ -12,6 +12,7 @@
 #include "satformer/core/safetensors.h"
 
 #include "tests/catch.h"
+#include "tests/paths.h"
 
 namespace satformer {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-fs::path golden() { return fs::path(SATFORMER_TEST_DATA_DIR) / "golden"; }
+fs::path golden() { return testing::test_data_dir() / "golden"; }
 
 // A folder of its own, with a copy of the case to damage.
 class DamagedCase {
@@ -78,7 +79,7 @@ TEST_CASE("the reference vectors of the clone pass", "[eval][verify]") {
 }
 
 TEST_CASE("the reference vectors beside the clone pass", "[eval][verify]") {
-  const fs::path folder = fs::path(SATFORMER_SOURCE_DIR) / "../shared/golden";
+  const fs::path folder = testing::shared_dir() / "golden";
   if (!fs::is_directory(folder)) {
     WARN("skipped: there are no reference vectors beside the clone");
     return;

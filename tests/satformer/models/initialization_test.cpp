@@ -10,6 +10,7 @@
 #include "tests/satformer/models/model_testing.h"
 
 #include "tests/catch.h"
+#include "tests/paths.h"
 
 namespace satformer {
 namespace {
@@ -36,7 +37,7 @@ TEST_CASE("the shipped sizes have the published numbers of parameters", "[models
                                              {"satformer", size.transformer + size.satformer},
                                              {"resformer", size.transformer + size.resformer}}) {
       const std::string path =
-          std::string(SATFORMER_SOURCE_DIR) + "/configs/" + architecture + "/" + size.name + ".json";
+          testing::source_dir().string() + "/configs/" + architecture + "/" + size.name + ".json";
       INFO(path);
       std::ifstream stream(path);
       REQUIRE(stream.good());
@@ -51,7 +52,7 @@ TEST_CASE("the shipped sizes have the published numbers of parameters", "[models
 
 TEST_CASE("shipped configurations of one size differ in the architecture alone", "[models]") {
   const auto load = [](const std::string& name) {
-    std::ifstream stream(std::string(SATFORMER_SOURCE_DIR) + "/configs/" + name);
+    std::ifstream stream(testing::source_dir().string() + "/configs/" + name);
     auto config = nlohmann::json::parse(stream);
     config["model"].erase("class_name");
     config["checkpointing"].erase("checkpoint_dir");
