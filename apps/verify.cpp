@@ -1,4 +1,4 @@
-#include "satformer/eval/verify.h"
+#include "satformer/train/verify.h"
 
 #include <cstdio>
 #include <memory>
@@ -16,11 +16,11 @@ struct VerifyFlags {
 };
 
 void run_verify(const VerifyFlags& flags) {
-  const eval::VerifyReport report = eval::verify({flags.folders.begin(), flags.folders.end()});
-  std::fputs(eval::verify_table(report).c_str(), stdout);
-  write_json_result(flags.json, eval::verify_json(report));
+  const train::VerifyReport report = train::verify({flags.folders.begin(), flags.folders.end()});
+  std::fputs(train::verify_table(report).c_str(), stdout);
+  write_json_result(flags.json, train::verify_json(report));
   std::size_t ran = 0, failed = 0;
-  for (const eval::VerifyCase& item : report.cases) {
+  for (const train::VerifyCase& item : report.cases) {
     if (!item.skipped.empty()) continue;
     ++ran;
     if (!item.passed()) ++failed;

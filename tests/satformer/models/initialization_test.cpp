@@ -36,8 +36,7 @@ TEST_CASE("the shipped sizes have the published numbers of parameters", "[models
          std::map<std::string, std::int64_t>{{"transformer", size.transformer},
                                              {"satformer", size.transformer + size.satformer},
                                              {"resformer", size.transformer + size.resformer}}) {
-      const std::string path =
-          testing::source_dir().string() + "/configs/" + architecture + "/" + size.name + ".json";
+      const std::string path = testing::source_dir().string() + "/configs/" + architecture + "/" + size.name + ".json";
       INFO(path);
       std::ifstream stream(path);
       REQUIRE(stream.good());

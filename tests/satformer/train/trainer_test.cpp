@@ -235,7 +235,7 @@ TEST_CASE("resuming refuses another model, data order or folder", "[train]") {
   CHECK(train_tiny(data, run, {"max_steps=14"}, {.newest = true}).state.step == 14);
 }
 
-TEST_CASE("--resume without a checkpoint starts at step 0", "[train]") {
+TEST_CASE("resuming without a checkpoint starts at step 0", "[train]") {
   const ScratchFolder folder;
   const auto data = make_tiny_data(folder.path() / "data");
   const auto run = folder.path() / "run";

@@ -1,4 +1,4 @@
-#include "satformer/eval/reference_case.h"
+#include "satformer/train/reference_case.h"
 
 #include <ATen/ops/isfinite.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 #include "satformer/core/error.h"
 #include "satformer/core/files.h"
 
-namespace satformer::eval {
+namespace satformer::train {
 namespace {
 
 std::string shape_text(const at::Tensor& tensor) { return fmt::format("[{}]", fmt::join(tensor.sizes(), ", ")); }
@@ -118,4 +118,4 @@ double tolerance_for(const ReferenceCase& reference, double tolerance, std::stri
   return disagreement && disagreement->figure > tolerance ? 10 * disagreement->figure : tolerance;
 }
 
-}  // namespace satformer::eval
+}  // namespace satformer::train

@@ -6,9 +6,9 @@
 #include <array>
 
 #include "satformer/core/error.h"
-#include "satformer/eval/reference_case.h"
+#include "satformer/train/reference_case.h"
 
-namespace satformer::eval {
+namespace satformer::train {
 namespace {
 
 // Everything in the file that is no parameter.
@@ -103,4 +103,4 @@ std::vector<VerifyCheck> verify_forward(const ReferenceCase& reference) {
           check_gradients(reference, *model)};
 }
 
-}  // namespace satformer::eval
+}  // namespace satformer::train

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace satformer::eval {
+namespace satformer::train {
 
 // The largest error of one kind in a case. Forward passes have logits, loss, intermediates, gradients; training runs
 // have loss, grad_norm, final_parameters (single entries) and final_parameters_norm (whole tensors).
@@ -47,4 +47,4 @@ std::string verify_table(const VerifyReport& report);
 // could not be compared has "failure"; an error that is not finite is null.
 nlohmann::json verify_json(const VerifyReport& report);
 
-}  // namespace satformer::eval
+}  // namespace satformer::train

@@ -1,4 +1,4 @@
-#include "satformer/eval/verify.h"
+#include "satformer/train/verify.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 
 #include "satformer/core/error.h"
 #include "satformer/core/files.h"
-#include "satformer/eval/reference_case.h"
 #include "satformer/models/architectures.h"
+#include "satformer/train/reference_case.h"
 
-namespace satformer::eval {
+namespace satformer::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -137,4 +137,4 @@ json verify_json(const VerifyReport& report) {
   return result;
 }
 
-}  // namespace satformer::eval
+}  // namespace satformer::train

@@ -8,11 +8,11 @@
 #include <sstream>
 
 #include "satformer/core/error.h"
-#include "satformer/eval/reference_case.h"
 #include "satformer/optim/adamw.h"
 #include "satformer/optim/clip.h"
+#include "satformer/train/reference_case.h"
 
-namespace satformer::eval {
+namespace satformer::train {
 namespace {
 
 constexpr double kWeightDecay = 0.1, kClipNorm = 1.0;
@@ -133,4 +133,4 @@ std::vector<VerifyCheck> verify_training(const ReferenceCase& reference) {
   return checks;
 }
 
-}  // namespace satformer::eval
+}  // namespace satformer::train

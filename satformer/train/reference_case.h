@@ -1,5 +1,5 @@
 #pragma once
-// One case of reference vectors (satformer/eval/verify.h) and how its tensors are compared.
+// One case of reference vectors (satformer/train/verify.h) and how its tensors are compared.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "satformer/core/safetensors.h"
-#include "satformer/eval/verify.h"
 #include "satformer/models/language_model.h"
+#include "satformer/train/verify.h"
 
-namespace satformer::eval {
+namespace satformer::train {
 
 constexpr const char* kCaseConfigFile = "config.json";
 constexpr const char* kCaseTensorsFile = "golden.safetensors";
@@ -69,4 +69,4 @@ double tolerance_for(const ReferenceCase& reference, double tolerance, std::stri
 std::vector<VerifyCheck> verify_forward(const ReferenceCase& reference);
 std::vector<VerifyCheck> verify_training(const ReferenceCase& reference);
 
-}  // namespace satformer::eval
+}  // namespace satformer::train
