@@ -280,8 +280,7 @@ TEST_CASE("An end-of-text id can be chosen", "[data][prepare]") {
 TEST_CASE("The ordered pool keeps order and passes exceptions on", "[data][prepare]") {
   std::vector<int> results;
   {
-    OrderedPool<int, int> pool(
-        4, 6, [](int x) { return 2 * x; }, [&](int y) { results.push_back(y); });
+    OrderedPool<int, int> pool(4, 6, [](int x) { return 2 * x; }, [&](int y) { results.push_back(y); });
     for (int i = 0; i < 500; ++i) pool.push(i);
     pool.finish();
   }
