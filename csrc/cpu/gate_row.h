@@ -10,8 +10,7 @@
 
 #include "csrc/ops/gate.h"
 
-namespace satformer::ops {
-inline namespace CPU_CAPABILITY {
+namespace satformer::ops::inline CPU_CAPABILITY {
 
 // Rows of a [B, T, H_kv] tensor of any floating dtype and strides.
 struct RowSource {
@@ -144,5 +143,4 @@ struct GateRow {
   }
 };
 
-}  // namespace CPU_CAPABILITY
-}  // namespace satformer::ops
+}  // namespace satformer::ops::inline CPU_CAPABILITY

@@ -52,7 +52,7 @@ Decoder::Decoder(const ModelConfig& config, const c10::TensorOptions& tensors, c
       "embeddings", nn::Embedding(nn::EmbeddingOptions{vocab_size, d, config.pad_token_id}, tensors));
   const auto layers = trunk_->register_module("layers", std::make_shared<torch::nn::Module>());
   for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
-    layers_.push_back(
+    layers_.emplace_back(
         layers->register_module(std::to_string(i), nn::DecoderBlock(block_options(config), make_mixer(i), tensors)));
   }
   norm_ = trunk_->register_module("norm", nn::RMSNorm(nn::RMSNormOptions{d, config.norm_eps}, tensors));

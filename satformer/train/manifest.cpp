@@ -38,8 +38,8 @@ void verify_file(const std::filesystem::path& path, const nlohmann::json& entry)
   require(bytes == entry["bytes"], "{}: {} bytes, expected {} ({})", path.string(), bytes,
           entry["bytes"].get<std::uint64_t>(), kManifestFile);
   const std::string crc = hex(crc32_of_file(path));
-  require(crc == entry["crc32"], "{}: damaged: CRC-32 is {}, expected {} ({})", path.string(), crc,
-          entry["crc32"].get<std::string>(), kManifestFile);
+  const auto expected = entry["crc32"].get<std::string>();
+  require(crc == expected, "{}: damaged: CRC-32 is {}, expected {} ({})", path.string(), crc, expected, kManifestFile);
 }
 
 }  // namespace

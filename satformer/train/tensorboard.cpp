@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <boost/crc.hpp>
 #include <chrono>
 #include <cstring>
@@ -26,8 +27,7 @@ double now() { return std::chrono::duration<double>(std::chrono::system_clock::n
 std::uint32_t masked_crc(std::string_view bytes) {
   boost::crc_optimal<32, 0x1EDC6F41u, 0xFFFFFFFFu, 0xFFFFFFFFu, true, true> crc;
   crc.process_bytes(bytes.data(), bytes.size());
-  const std::uint32_t value = crc.checksum();
-  return ((value >> 15) | (value << 17)) + 0xA282EAD8u;
+  return std::rotr(std::uint32_t{crc.checksum()}, 15) + 0xA282EAD8u;
 }
 
 template <typename Integer>
