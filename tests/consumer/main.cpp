@@ -11,7 +11,7 @@
 int main() {
   if (!c10::Dispatcher::singleton().findSchema({"satformer::gated_value_mix", ""})) return 1;
   const auto ones = at::ones({1, 2, 3, 4});
-  const auto mixed = satformer::ops::gated_value_mix(ones, ones, at::ones({1, 2, 3}), "relu");
+  const auto mixed = satformer::ops::gated_value_mix(ones, ones, at::ones({1, 2, 3}), satformer::ops::Gate::kRelu);
   if (mixed.sum().item<double>() != 48.0) return 2;
 
   satformer::models::ModelConfig config;
