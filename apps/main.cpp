@@ -56,7 +56,7 @@ int run(CLI::App& app, int argc, char** argv) {
 }  // namespace
 }  // namespace satformer::apps
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): run() catches, set-up has no input
   CLI::App app("Trains, evaluates and dissects language models with selective access to early representations.",
                "satformer");
   app.require_subcommand(1);

@@ -29,7 +29,7 @@ class OrderedPool {
   }
   ~OrderedPool() {
     {
-      const std::lock_guard lock(mutex_);
+      const std::scoped_lock lock(mutex_);
       closed_ = true;
       waiting_.clear();
     }
@@ -43,7 +43,7 @@ class OrderedPool {
     Task task{std::move(input), {}};
     results_.push_back(task.result.get_future());
     {
-      const std::lock_guard lock(mutex_);
+      const std::scoped_lock lock(mutex_);
       waiting_.push_back(std::move(task));
     }
     wake_.notify_one();

@@ -56,7 +56,7 @@ std::string MixCase::text() const {
 MixInputs make_inputs(const MixCase& c, std::uint64_t seed) {
   const at::Generator generator = at::detail::createCPUGenerator(seed);
   const auto [B, T, H, hd] = c.sizes;
-  const auto values = [&](std::vector<std::int64_t> shape) { return at::randn(shape, generator).to(c.dtype); };
+  const auto values = [&](const std::vector<std::int64_t>& shape) { return at::randn(shape, generator).to(c.dtype); };
   MixInputs in;
   switch (c.layout) {
     case Layout::kPackedSlice: {

@@ -70,7 +70,7 @@ TEST_CASE("Text comes back from its ids", "[data][tokenizer]") {
     for (const std::string text :
          {"", " ", "  ", "\n", "\n\n ", "\t", "a", " a", "a ", "\xe2\x96\x81", "\xe2\x96\x81 \xe2\x96\x81",
           " \xe2\x96\x81", "\n\xe2\x96\x81x", "</s>", "<0x0A>", "\r\n",
-          "a\xe2\x96\x81\xe2\x96\x81"
+          "a\xe2\x96\x81\xe2\x96\x81"  // NOLINT(bugprone-suspicious-missing-comma)
           "b",
           "karo mi 12 345 ten\n\tsul"}) {
       INFO(text);

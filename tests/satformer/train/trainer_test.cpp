@@ -72,7 +72,7 @@ TEST_CASE("training lowers the loss and leaves what it promises", "[train]") {
   const auto run = folder.path() / "run";
   const TrainingResult result = train_tiny(data, run, {"max_steps=60", "eval_interval=30", "checkpoint_interval=40"});
   CHECK(result.state.step == 60);
-  CHECK(result.state.tokens == 60 * 8 * 16);
+  CHECK(result.state.tokens == std::int64_t{60} * 8 * 16);
   CHECK(result.state.skipped_steps == 0);
   CHECK(result.state.val_tokens == 300);
   CHECK(*result.state.val_loss < std::log(61.0) - 0.5);
