@@ -26,6 +26,8 @@ struct AutocastState {
   }
 };
 
+bool needs_gradient(const at::Tensor& x) { return x.defined() && x.requires_grad(); }
+
 // Runs under a given autocast state without the cache of cast parameters: what the first run casts has no gradient,
 // and the second run must not find it there.
 class AutocastScope {
@@ -60,7 +62,7 @@ std::vector<at::Tensor> detached_inputs(const variable_list& saved, std::size_t 
   std::vector<at::Tensor> inputs;
   inputs.reserve(num_inputs);
   for (std::size_t i = 0; i < num_inputs; ++i) {
-    inputs.push_back(saved[i].detach().requires_grad_(saved[i].requires_grad()));
+    inputs.push_back(saved[i].defined() ? saved[i].detach().requires_grad_(saved[i].requires_grad()) : at::Tensor());
   }
   return inputs;
 }
@@ -106,13 +108,13 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
       root_gradients.push_back(output_gradients[i]);
     }
     for (const at::Tensor& source : sources) {
-      if (source.requires_grad()) wanted.push_back(source);
+      if (needs_gradient(source)) wanted.push_back(source);
     }
     const variable_list found = torch::autograd::grad(roots, wanted, root_gradients, /*retain_graph=*/false,
                                                       /*create_graph=*/false, /*allow_unused=*/true);
     variable_list result;
     auto next = found.begin();
-    for (const at::Tensor& source : sources) result.push_back(source.requires_grad() ? *next++ : at::Tensor());
+    for (const at::Tensor& source : sources) result.push_back(needs_gradient(source) ? *next++ : at::Tensor());
     return result;
   }
 };
