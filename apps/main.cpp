@@ -2,10 +2,13 @@
 //   exit 0: success    1: a failure, one line `satformer: error: MESSAGE` on standard error    2: wrong usage
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "apps/commands.h"
 #include "apps/options.h"
@@ -33,10 +36,22 @@ int wrong_usage(const CLI::App& app, const std::string& message) {
   return kWrongUsage;
 }
 
+std::string command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 int run(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
-    return 0;
+    if (!app.get_subcommands().empty()) return 0;
+    return wrong_usage(app, "a command is required: " + command_names(app));
+  } catch (const CLI::ExtrasError& error) {
+    if (!app.get_subcommands().empty()) return wrong_usage(app, error.what());
+    return wrong_usage(app, fmt::format("unknown command {}, expected one of {}", argv[1], command_names(app)));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
     return wrong_usage(app, error.what());
@@ -59,7 +74,7 @@ int run(CLI::App& app, int argc, char** argv) {
 int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): run() catches, set-up has no input
   CLI::App app("Trains, evaluates and dissects language models with selective access to early representations.",
                "satformer");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none is answered in run(), where an unknown word can be told from a missing one
   app.set_version_flag("--version", satformer::version_text, "Versions of satformer, LibTorch, CUDA and the compiler");
   for (const auto add_command : satformer::apps::kCommands) add_command(app);
   return satformer::apps::run(app, argc, argv);

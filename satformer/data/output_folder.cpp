@@ -21,7 +21,7 @@ bool is_prepared_file(const fs::directory_entry& entry) {
   return entry.is_regular_file() && (is_shard || name == "tokenizer.model" || name == "dataset.json");
 }
 
-fs::path without_trailing_slash(fs::path path) { return path.has_filename() ? path : path.parent_path(); }
+fs::path without_trailing_slash(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
 
 }  // namespace
 

@@ -57,6 +57,10 @@ TEST_CASE("wrong usage exits 2 and says so on standard error", "[apps]") {
     CHECK(result.out.empty());
     CHECK_THAT(result.err, StartsWith("satformer: error: "));
   }
+  CHECK_THAT(run_command({}, folder.path()).err,
+             StartsWith("satformer: error: a command is required: prepare, train, "));
+  CHECK_THAT(run_command({"trian"}, folder.path()).err,
+             StartsWith("satformer: error: unknown command trian, expected one of prepare, train, "));
 }
 
 TEST_CASE("a failure exits 1 with one line", "[apps]") {

@@ -55,7 +55,7 @@ at::Tensor visibility(const ModelConfig& config, const ModelInput& input) {
 
 at::Tensor gate(const std::string& name, const at::Tensor& logits) {
   const double heads = static_cast<double>(logits.size(-1));
-  const at::Tensor sigmoid = 1 / (1 + at::exp(-logits));
+  at::Tensor sigmoid = 1 / (1 + at::exp(-logits));
   const at::Tensor shares = at::exp(logits) / at::exp(logits).sum(-1, true);
   if (name == "relu") return logits * logits.gt(0);
   if (name == "sigmoid") return sigmoid;

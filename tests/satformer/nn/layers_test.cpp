@@ -25,7 +25,7 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // The gradient of sum(function(x) * weights) by central differences, in float64.
-at::Tensor numeric_gradient(const std::function<at::Tensor()>& value, at::Tensor x) {
+at::Tensor numeric_gradient(const std::function<at::Tensor()>& value, const at::Tensor& x) {
   constexpr double kStep = 1e-6;
   const at::NoGradGuard no_grad;
   at::Tensor gradient = at::empty_like(x);
