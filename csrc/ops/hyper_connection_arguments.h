@@ -1,5 +1,6 @@
 #pragma once
 // Checks of the hyper-connections' arguments, shared by every dispatch key, and the form the kernels take them in.
+#include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>
 
 #include "csrc/ops/hyper_connection_calls.h"
