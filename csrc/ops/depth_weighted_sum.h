@@ -20,8 +20,8 @@ namespace satformer::ops {
 struct DepthSum {
   std::vector<at::Tensor> sources;  // x_j: S >= 1 tensors [B, T, d], one dtype (float32, bfloat16 or float16; float64
                                     // on CPU); the last dimension is contiguous, the other strides are free
-  at::Tensor weights;              // w: [C, S], or [B, T, C, S] for weights per token; any floating dtype
-  std::optional<at::Tensor> base;  // [B, T, d], like a source
+  at::Tensor weights;               // w: [C, S], or [B, T, C, S] for weights per token; any floating dtype
+  std::optional<at::Tensor> base;   // [B, T, d], like a source
   // The norm of each source, both or neither (empty): its weight g_j and the kept r_j = inverse_rms(x_j, eps), which
   // later sums over the same source share. An r_j has a gradient of its own; inverse_rms passes it on to x_j.
   std::vector<at::Tensor> source_norm_weights;  // S tensors [d], any floating dtype

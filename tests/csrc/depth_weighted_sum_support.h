@@ -1,0 +1,41 @@
+#pragma once
+// Inputs and tolerances of the tests of depth_weighted_sum.
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "csrc/ops/depth_weighted_sum.h"
+
+namespace satformer::tests {
+
+struct DepthCase {
+  std::int64_t B = 2, T = 3, d = 16, S = 3, C = 1;
+  bool per_token = false, base = false, source_norms = false, output_norms = false;
+  bool strided = false;  // sources are slices of wider rows
+  at::ScalarType dtype = at::kFloat;
+  at::ScalarType parameters_dtype = at::kFloat;
+  std::string text() const;  // for failure messages
+};
+
+inline constexpr double kDepthEps = 1e-3;
+
+// Standard normal numbers, the same for the same seed. source_inverse_rms is that of the sources.
+ops::DepthSum make_depth_sum(const DepthCase& test_case, std::uint64_t seed);
+std::vector<at::Tensor> make_depth_grads(const DepthCase& test_case, std::uint64_t seed);
+// The same numbers in float64.
+ops::DepthSum to_double(const ops::DepthSum& sum);
+std::vector<at::Tensor> to_double(const std::vector<at::Tensor>& list);
+
+// All tensors that have a gradient, in the order of DepthSumGradients; the same with a flattened gradient.
+std::vector<at::Tensor> flattened(const ops::DepthSum& sum);
+std::vector<at::Tensor> flattened(const ops::DepthSumGradients& gradients);
+// `sum` with every tensor of flattened() replaced by a leaf that requires grad.
+ops::DepthSum leaves(const ops::DepthSum& sum);
+
+// What errors of the arithmetic are relative to: the sums of the magnitudes of the terms, carried to first order
+// through the output norm (see the .cpp). Of float64 tensors.
+std::vector<at::Tensor> output_magnitudes(const ops::DepthSum& sum);
+std::vector<at::Tensor> gradient_magnitudes(const ops::DepthSum& sum, const std::vector<at::Tensor>& grads);
+
+}  // namespace satformer::tests

@@ -1,0 +1,43 @@
+#pragma once
+// Inputs and tolerances of the tests of hyper_connection.
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "csrc/ops/hyper_connection.h"
+
+namespace satformer::tests {
+
+struct HyperCase {
+  std::int64_t B = 2, T = 3, n = 4, d = 16;
+  bool dynamic = true, layer_norm = false, use_tanh = true;
+  bool expanded = false;  // the streams are one embedding, expanded
+  at::ScalarType dtype = at::kFloat;
+  at::ScalarType parameters_dtype = at::kFloat;
+  std::string text() const;  // for failure messages
+};
+
+struct HyperInputs {
+  at::Tensor streams;
+  ops::HyperConnection parameters;
+  at::Tensor grad_input, grad_mixed, grad_beta;
+};
+
+// Standard normal numbers, the same for the same seed; projections small enough that tanh is not flat.
+HyperInputs make_hyper(const HyperCase& test_case, std::uint64_t seed);
+HyperInputs to_double(const HyperInputs& in);
+
+// The streams and the parameters that are there, in the order of HyperConnectionGradients.
+std::vector<at::Tensor> flattened(const HyperInputs& in);
+// `in` with every tensor of flattened() replaced by a leaf that requires grad.
+HyperInputs leaves(const HyperInputs& in);
+
+// What errors of the arithmetic are relative to, of float64 inputs: the sums of the magnitudes of the terms, carried to
+// first order through f. In the order of input, mixed, beta, and of flattened().
+struct HyperMagnitudes {
+  std::vector<at::Tensor> outputs, gradients;
+};
+HyperMagnitudes hyper_magnitudes(const HyperInputs& in);
+
+}  // namespace satformer::tests
