@@ -38,12 +38,13 @@ at::Tensor DenseFormer::hidden_states(const ModelInput& input, nn::Observer* obs
 at::Tensor DenseFormer::average(std::int64_t layer, const std::vector<at::Tensor>& outputs) {
   const at::Tensor& alpha = alphas_[static_cast<std::size_t>(layer)];
   if (!alpha.defined()) return outputs.back();
-  std::vector<at::Tensor> sources;  // oldest first, like the weights
+  nn::DepthSum sum;  // oldest first, like the weights
+  sum.weights = alpha;
   const std::int64_t dilation = config().dwa_dilation;
   for (std::int64_t j = (layer + 1) % dilation; j <= layer + 1; j += dilation) {
-    sources.push_back(outputs[static_cast<std::size_t>(j)]);
+    sum.sources.push_back(outputs[static_cast<std::size_t>(j)]);
   }
-  return nn::depth_weighted_sum({.sources = sources, .weights = alpha}).front();
+  return nn::depth_weighted_sum(sum).front();
 }
 
 }  // namespace satformer::models

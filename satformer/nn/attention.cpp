@@ -1,5 +1,6 @@
 #include "satformer/nn/attention.h"
 
+#include "csrc/ops/gated_value_mix_reference.h"
 #include "satformer/core/error.h"
 #include "satformer/nn/attention_core.h"
 

@@ -24,12 +24,12 @@ at::Tensor heads_of(const at::Tensor& x, std::int64_t first, std::int64_t heads,
 }
 
 // Everything of a core but the tensors that have gradients.
-struct Record : torch::CustomClassHolder {
-  explicit Record(const AttentionCore& given) : core(given), num_projected(given.projected.size()) {
+struct CoreRecord : torch::CustomClassHolder {
+  explicit CoreRecord(const AttentionCore& given) : core(given), num_projected(given.projected.size()) {
     core.projected.clear();
-    core.inputs.q = {};
-    core.inputs.q_weight = core.inputs.k_weight = core.inputs.first_values = {};
-    core.inputs.lambda1 = core.inputs.lambda2 = {};
+    core.inputs.q = at::Tensor();
+    core.inputs.q_weight = core.inputs.k_weight = core.inputs.first_values = at::Tensor();
+    core.inputs.lambda1 = core.inputs.lambda2 = at::Tensor();
   }
   AttentionCore core;
   std::size_t num_projected;
@@ -44,7 +44,7 @@ variable_list differentiable(const AttentionCore& core) {
   return result;
 }
 
-AttentionCore restored(const Record& record, const variable_list& tensors) {
+AttentionCore restored(const CoreRecord& record, const variable_list& tensors) {
   AttentionCore core = record.core;
   const auto rest = tensors.begin() + static_cast<std::ptrdiff_t>(record.num_projected);
   core.projected.assign(tensors.begin(), rest);
@@ -77,7 +77,7 @@ variable_list input_gradients(const AttentionCore& core, const AttentionOperands
 
 // On the CPU, attention included. Kept: the projections, what the mix reads, the output and a number a query.
 struct CpuAttention : torch::autograd::Function<CpuAttention> {
-  static variable_list forward(AutogradContext* context, const c10::intrusive_ptr<Record>& record,
+  static variable_list forward(AutogradContext* context, const c10::intrusive_ptr<CoreRecord>& record,
                                at::TensorList tensors) {
     const NoAutocast no_autocast(at::kCPU);
     const AttentionCore core = restored(*record, tensors.vec());
@@ -104,7 +104,7 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
     require(!at::GradMode::is_enabled(), "attention: second derivatives are not implemented");
     const auto capsule = context->saved_data["record"].toCapsule();
     const variable_list saved = context->get_saved_variables();
-    const AttentionCore core = restored(static_cast<const Record&>(*capsule), saved);
+    const AttentionCore core = restored(static_cast<const CoreRecord&>(*capsule), saved);
     const NoAutocast no_autocast(at::kCPU);
     const at::Tensor &attended = saved[saved.size() - 2], &logsumexp = saved.back();
     const AttentionOperands operands = ops::attention_inputs(core.inputs);
@@ -137,7 +137,7 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
 
 // Elsewhere: what attention reads, and with returns_values the raw values; attention itself is autograd's.
 struct Operands : torch::autograd::Function<Operands> {
-  static variable_list forward(AutogradContext* context, const c10::intrusive_ptr<Record>& record,
+  static variable_list forward(AutogradContext* context, const c10::intrusive_ptr<CoreRecord>& record,
                                at::TensorList tensors) {
     AttentionCore core = restored(*record, tensors.vec());
     const NoAutocast no_autocast(core.inputs.q.device().type());
@@ -153,7 +153,7 @@ struct Operands : torch::autograd::Function<Operands> {
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     require(!at::GradMode::is_enabled(), "attention: second derivatives are not implemented");
     const auto capsule = context->saved_data["record"].toCapsule();
-    const AttentionCore core = restored(static_cast<const Record&>(*capsule), context->get_saved_variables());
+    const AttentionCore core = restored(static_cast<const CoreRecord&>(*capsule), context->get_saved_variables());
     const NoAutocast no_autocast(core.inputs.q.device().type());
     variable_list result{{}};
     const variable_list gradients =
@@ -163,7 +163,7 @@ struct Operands : torch::autograd::Function<Operands> {
   }
 };
 
-AttentionCoreOutput attend_elsewhere(const AttentionCore& core, const c10::intrusive_ptr<Record>& record,
+AttentionCoreOutput attend_elsewhere(const AttentionCore& core, const c10::intrusive_ptr<CoreRecord>& record,
                                      const variable_list& tensors) {
   const variable_list operands = Operands::apply(record, at::TensorList(tensors));
   const std::optional<at::Tensor> bias = core.mask.defined() ? std::optional(core.mask) : std::nullopt;
@@ -187,7 +187,7 @@ void view_projections(const std::vector<at::Tensor>& projected, const AttentionC
 }
 
 AttentionCoreOutput attention_core(const AttentionCore& core) {
-  const auto record = c10::make_intrusive<Record>(core);
+  const auto record = c10::make_intrusive<CoreRecord>(core);
   const variable_list tensors = differentiable(core);
   if (!core.projected.front().is_cpu()) return attend_elsewhere(core, record, tensors);
   const variable_list outputs = CpuAttention::apply(record, at::TensorList(tensors));

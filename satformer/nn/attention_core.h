@@ -14,9 +14,9 @@ struct AttentionCore {
   std::int64_t num_heads = 0, num_kv_heads = 0, head_dim = 0;
   // The projections side by side: [B, T, (H + 2 H_kv) hd + gates], or three tensors [B, T, H hd], [B, T, H_kv hd] and
   // [B, T, H_kv hd + gates]. Gates: H_kv with a selective mix, else 0.
-  std::vector<at::Tensor> projected;
+  std::vector<at::Tensor> projected = {};
   // cos, sin, weights, eps, first_values, gate and lambdas; q, k, v and logits are views of `projected` to be set here.
-  ops::AttentionInputs inputs;
+  ops::AttentionInputs inputs = {};
   bool selective = false;
   at::Tensor mask;              // as Sequence's
   bool returns_values = false;

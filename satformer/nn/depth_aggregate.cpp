@@ -67,7 +67,9 @@ at::Tensor DepthAggregateImpl::weights(const DepthHistory& history) {
 Streams DepthAggregateImpl::forward(const DepthHistory& history) {
   require(static_cast<std::int64_t>(history.hidden().size()) == options_.num_sources,
           "depth aggregate: expected {} sources, got {}", options_.num_sources, history.hidden().size());
-  ops::DepthSum sum{.sources = history.hidden(), .weights = weights(history)};
+  ops::DepthSum sum;
+  sum.sources = history.hidden();
+  sum.weights = weights(history);
   if (options_.pre_post_norm) {
     sum.base = history.hidden().back();
     sum.source_norm_weights = weights_of(pre_da_norms);

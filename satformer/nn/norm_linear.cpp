@@ -48,20 +48,20 @@ variable_list parameter_gradients(const PackedWeight& weight, at::ScalarType dty
 }
 
 // What a backward needs besides tensors. PackedWeight is a handle on shared layers: a copy keeps them alive.
-struct Record : torch::CustomClassHolder {
-  Record(const PackedWeight& weight, at::ScalarType dtype) : weight(weight), dtype(dtype) {}
+struct WeightRecord : torch::CustomClassHolder {
+  WeightRecord(const PackedWeight& weight, at::ScalarType dtype) : weight(weight), dtype(dtype) {}
   PackedWeight weight;
   at::ScalarType dtype;  // of the parameters
 };
 
 void keep(AutogradContext* context, const PackedWeight& weight, at::TensorList parameters) {
-  const auto record = c10::make_intrusive<Record>(weight, parameters.front().scalar_type());
+  const auto record = c10::make_intrusive<WeightRecord>(weight, parameters.front().scalar_type());
   context->saved_data["record"] = c10::IValue::make_capsule(record);
   context->set_materialize_grads(false);
 }
 
-const Record& kept(AutogradContext* context) {
-  return static_cast<const Record&>(*context->saved_data["record"].toCapsule());
+const WeightRecord& kept(AutogradContext* context) {
+  return static_cast<const WeightRecord&>(*context->saved_data["record"].toCapsule());
 }
 
 void append(variable_list& to, variable_list from) {
@@ -95,7 +95,7 @@ struct NormLinear : torch::autograd::Function<NormLinear> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &sum = saved[0], &norm_weight = saved[1], &inverse_rms = saved[2], &weight = saved[3];
     const NoAutocast no_autocast(sum.device().type());
-    const Record& record = kept(context);
+    const WeightRecord& record = kept(context);
     const bool has_pending = grads.size() == 2;
     const at::Tensor grad_sum = has_pending ? grads[1] : at::Tensor();
     const std::optional<at::ScalarType> pending_dtype =
@@ -129,7 +129,7 @@ struct PackedLinear : torch::autograd::Function<PackedLinear> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1];
     const NoAutocast no_autocast(x.device().type());
-    const Record& record = kept(context);
+    const WeightRecord& record = kept(context);
     const auto x_dtype = static_cast<at::ScalarType>(context->saved_data["x"].toInt());
     variable_list result{input_gradient(grads[0], weight).to(x_dtype), {}};
     append(result, parameter_gradients(record.weight, record.dtype, grads[0], x));
@@ -154,7 +154,7 @@ struct SwigluLinear : torch::autograd::Function<SwigluLinear> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &packed_input = saved[0], &weight = saved[1];
     const NoAutocast no_autocast(packed_input.device().type());
-    const Record& record = kept(context);
+    const WeightRecord& record = kept(context);
     const auto [grad_input, activated] =
         ops::swiglu_backward(input_gradient(grads[0], weight), packed_input, /*with_output=*/true);
     variable_list result{grad_input, {}};

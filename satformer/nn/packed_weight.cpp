@@ -83,7 +83,7 @@ void PackedWeight::make_adjacent() {
   const at::Tensor& first = layers_.front()->weight;
   const at::Tensor storage = at::empty({rows, first.size(1)}, first.options().requires_grad(false));
   std::int64_t row = 0;
-  for (const Linear& layer : layers_) {
+  for (Linear& layer : layers_) {
     at::Tensor& weight = layer->weight;
     const at::Tensor part = storage.narrow(0, row, weight.size(0));
     part.copy_(weight);
