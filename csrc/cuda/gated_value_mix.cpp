@@ -7,24 +7,12 @@
 #include <torch/library.h>
 
 #include "csrc/cuda/gated_value_mix_launch.h"
+#include "csrc/cuda/tensor_dtype.h"
 #include "csrc/ops/gated_value_mix_arguments.h"
 #include "csrc/ops/gated_value_mix_calls.h"
 
 namespace satformer::ops::cuda {
 namespace {
-
-DType dtype_of(const at::Tensor& x) {
-  switch (x.scalar_type()) {
-    case at::kBFloat16:
-      return DType::kBFloat16;
-    case at::kHalf:
-      return DType::kFloat16;
-    case at::kDouble:
-      return DType::kFloat64;
-    default:
-      return DType::kFloat32;
-  }
-}
 
 Strides strides_of(const at::Tensor& x) { return {x.stride(0), x.stride(1), x.stride(2)}; }
 

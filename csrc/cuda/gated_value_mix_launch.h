@@ -5,11 +5,10 @@
 
 #include <cstdint>
 
+#include "csrc/cuda/dtype.h"
 #include "csrc/ops/gate.h"
 
 namespace satformer::ops::cuda {
-
-enum class DType { kFloat32, kBFloat16, kFloat16, kFloat64 };
 
 struct Sizes {
   int64_t B, T, H, hd;
