@@ -1,5 +1,6 @@
 // Launchers: choose the element type, the width of loads and the threads a row.
 #include "csrc/cuda/gated_value_mix_kernel.cuh"
+#include "csrc/cuda/launch.cuh"
 
 namespace satformer::ops::cuda {
 namespace {
@@ -27,29 +28,34 @@ bool starts_on_16(const void* data, const Strides& strides, const Sizes& sizes) 
 Strides contiguous_strides(const Sizes& sizes) { return {sizes.T * sizes.H * sizes.hd, sizes.H * sizes.hd, sizes.hd}; }
 
 template <typename T>
-void mix(MixArguments a, cudaStream_t stream) {
+cudaError_t mix(MixArguments a, cudaStream_t stream) {
   const bool packed = starts_on_16<T>(a.out, a.out_strides, a.sizes) && starts_on_16<T>(a.v, a.v_strides, a.sizes) &&
                       starts_on_16<T>(a.first_values, a.first_strides, a.sizes);
   a.lanes = lanes_for(a.sizes.hd, packed ? Pack<T>::kSize : 1);
-  const unsigned blocks = blocks_for(number_of_rows(a.sizes) * a.lanes);
-  if (packed) {
-    mix_kernel<T, true><<<blocks, kThreads, 0, stream>>>(a);
-  } else {
-    mix_kernel<T, false><<<blocks, kThreads, 0, stream>>>(a);
-  }
+  const LaunchShape shape{blocks_for(number_of_rows(a.sizes) * a.lanes), kThreads, stream};
+  return packed ? launch(mix_kernel<T, true>, shape, a) : launch(mix_kernel<T, false>, shape, a);
 }
 
 template <typename T>
-void mix_backward(MixBackwardArguments a, cudaStream_t stream) {
+cudaError_t mix_backward(MixBackwardArguments a, cudaStream_t stream) {
   const bool packed = starts_on_16<T>(a.grad, a.grad_strides, a.sizes) &&
                       starts_on_16<T>(a.first_values, a.first_strides, a.sizes) &&
                       starts_on_16<T>(a.grad_first_values, contiguous_strides(a.sizes), a.sizes);
   a.lanes = lanes_for(a.sizes.hd, packed ? Pack<T>::kSize : 1);
-  const unsigned blocks = blocks_for(number_of_rows(a.sizes) * a.lanes);
-  if (packed) {
-    mix_backward_kernel<T, true><<<blocks, kThreads, 0, stream>>>(a);
-  } else {
-    mix_backward_kernel<T, false><<<blocks, kThreads, 0, stream>>>(a);
+  const LaunchShape shape{blocks_for(number_of_rows(a.sizes) * a.lanes), kThreads, stream};
+  return packed ? launch(mix_backward_kernel<T, true>, shape, a) : launch(mix_backward_kernel<T, false>, shape, a);
+}
+
+cudaError_t mix_backward(MixBackwardArguments a, cudaStream_t stream) {
+  switch (a.dtype) {
+    case DType::kFloat32:
+      return mix_backward<float>(a, stream);
+    case DType::kBFloat16:
+      return mix_backward<__nv_bfloat16>(a, stream);
+    case DType::kFloat16:
+      return mix_backward<__half>(a, stream);
+    default:
+      return cudaErrorInvalidValue;
   }
 }
 
@@ -59,39 +65,21 @@ cudaError_t launch_mix(MixArguments a, cudaStream_t stream) {
   if (number_of_rows(a.sizes) * a.sizes.hd == 0) return cudaSuccess;
   switch (a.dtype) {
     case DType::kFloat32:
-      mix<float>(a, stream);
-      break;
+      return mix<float>(a, stream);
     case DType::kBFloat16:
-      mix<__nv_bfloat16>(a, stream);
-      break;
+      return mix<__nv_bfloat16>(a, stream);
     case DType::kFloat16:
-      mix<__half>(a, stream);
-      break;
-    case DType::kFloat64:
+      return mix<__half>(a, stream);
+    default:
       return cudaErrorInvalidValue;
   }
-  return cudaGetLastError();
 }
 
 cudaError_t launch_mix_backward(MixBackwardArguments a, cudaStream_t stream) {
   if (number_of_rows(a.sizes) == 0) return cudaSuccess;
-  switch (a.dtype) {
-    case DType::kFloat32:
-      mix_backward<float>(a, stream);
-      break;
-    case DType::kBFloat16:
-      mix_backward<__nv_bfloat16>(a, stream);
-      break;
-    case DType::kFloat16:
-      mix_backward<__half>(a, stream);
-      break;
-    case DType::kFloat64:
-      return cudaErrorInvalidValue;
-  }
-  if (a.grad_logits && is_over_heads(a.gates.gate)) {
-    softmax_backward_kernel<<<blocks_for(a.sizes.B * a.sizes.T * 32), kThreads, 0, stream>>>(a);
-  }
-  return cudaGetLastError();
+  const cudaError_t error = mix_backward(a, stream);
+  if (error != cudaSuccess || !a.grad_logits || !is_over_heads(a.gates.gate)) return error;
+  return launch(softmax_backward_kernel, {blocks_for(a.sizes.B * a.sizes.T * 32), kThreads, stream}, a);
 }
 
 }  // namespace satformer::ops::cuda
