@@ -1,9 +1,4 @@
 // satformer bench: speed, memory and cost of the architectures, side by side.
-#include "apps/commands.h"
-#include "apps/options.h"
-#include "satformer/bench/report.h"
-#include "satformer/bench/worker.h"
-
 #include <ATen/Parallel.h>
 
 #include <cstdio>
@@ -11,6 +6,10 @@
 #include <memory>
 #include <stdexcept>
 
+#include "apps/commands.h"
+#include "apps/options.h"
+#include "satformer/bench/report.h"
+#include "satformer/bench/worker.h"
 #include "satformer/core/device.h"
 #include "satformer/core/error.h"
 #include "satformer/core/precision.h"
@@ -54,7 +53,7 @@ void bench_command(const BenchFlags& flags) {
 
 // The measuring process; its failure has been replied to the parent, which reports it.
 void worker_command() {
-  if (!bench::serve_measurements(std::cin, std::cout)) throw CLI::RuntimeError(1);
+  require(bench::serve_measurements(std::cin, std::cout), "the measurement failed");
 }
 
 void add_what(CLI::App& command, bench::BenchSettings& settings) {

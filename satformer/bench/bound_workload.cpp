@@ -2,8 +2,10 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/randn_like.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <torch/csrc/autograd/autograd.h>
 

@@ -19,7 +19,7 @@ constexpr std::uint64_t kMaxConfigBytes = 1 << 20;
 
 std::string nearest(const std::string& name, const std::vector<std::string>& known) {
   KeyList keys;
-  for (const std::string& word : known) keys.push_back({.path = word});
+  for (const std::string& word : known) keys.emplace_back().path = word;
   return nearest_key(name, keys);
 }
 
