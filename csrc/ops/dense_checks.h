@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace satformer::ops {
+namespace satformer::ops::inline dense {
 
 // The operator and one of its arguments, for messages.
 struct Argument {
@@ -72,4 +72,4 @@ inline at::Tensor with_contiguous_rows(const at::Tensor& x) {
   return x.size(-1) <= 1 || x.stride(-1) == 1 ? x : x.contiguous();
 }
 
-}  // namespace satformer::ops
+}  // namespace satformer::ops::inline dense

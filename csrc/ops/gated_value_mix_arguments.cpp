@@ -7,6 +7,7 @@
 #include <ATen/ops/sum.h>
 
 #include "csrc/ops/checks.h"
+#include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops {
 namespace {
@@ -18,8 +19,6 @@ void check_intervention(const Named& x, const Named& values, const at::Tensor& l
               " must broadcast to the shape of logits ", logits.sym_sizes(), ", got ", x.tensor.sym_sizes());
   check_device(x, values);
 }
-
-bool given(const std::optional<at::Tensor>& x) { return x.has_value() && x->defined(); }
 
 // All but the memory layout of v or grad.
 Gate check_common(const Named& values, const at::Tensor& first_values, const at::Tensor& logits, std::string_view gate,

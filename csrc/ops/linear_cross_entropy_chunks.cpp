@@ -12,8 +12,6 @@
 namespace satformer::ops {
 namespace {
 
-at::ScalarType arithmetic_dtype(const at::Tensor& x) { return at::toOpMathType(x.scalar_type()); }
-
 // sum of grad_logits^T hidden over the chunks, in the arithmetic dtype.
 class WeightGradient {
  public:

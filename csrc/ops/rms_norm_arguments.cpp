@@ -21,8 +21,6 @@ std::vector<c10::SymInt> sizes_of_inverse(const at::Tensor& x) {
   return sizes;
 }
 
-at::ScalarType arithmetic_dtype(const at::Tensor& x) { return at::toOpMathType(x.scalar_type()); }
-
 void check_rows(const Argument& x) {
   check_floating(x);
   check_dims_at_least(x, 1, "[..., n]");

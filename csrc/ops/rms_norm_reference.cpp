@@ -13,8 +13,6 @@
 namespace satformer::ops {
 namespace {
 
-at::ScalarType arithmetic_dtype(const at::Tensor& x) { return at::toOpMathType(x.scalar_type()); }
-
 at::Tensor mean_of_squares(const at::Tensor& x) { return (x * x).mean(-1, /*keepdim=*/true); }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 // Tensors [..., n] taken as rows of n numbers: what the operators that work row by row share. The checks use symbolic
 // sizes, so that every dispatch key calls the same ones, and throw a c10::Error that names operator and argument.
+#include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>
 
 #include <optional>
@@ -23,6 +24,9 @@ void check_dims_at_least(const Argument& argument, int64_t dims, const char* sha
 void check_sizes(const Argument& argument, c10::SymIntArrayRef expected, const char* why);
 void check_same_dtype(const Argument& argument, const Argument& like);
 void check_same_device(const Argument& argument, const Argument& like);
+
+// What x is computed in: float32, float64 for float64.
+inline at::ScalarType arithmetic_dtype(const at::Tensor& x) { return at::toOpMathType(x.scalar_type()); }
 
 inline bool given(const std::optional<at::Tensor>& x) { return x.has_value() && x->defined(); }
 

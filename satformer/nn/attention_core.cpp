@@ -7,6 +7,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <array>
+
 #include "satformer/core/error.h"
 #include "satformer/nn/no_autocast.h"
 
@@ -23,6 +25,12 @@ at::Tensor heads_of(const at::Tensor& x, std::int64_t first, std::int64_t heads,
   return x.narrow(-1, first, heads * head_dim).unflatten(-1, {heads, head_dim});
 }
 
+// The tensors that may be absent, of a core's inputs.
+template <typename Inputs>
+auto optional_tensors(Inputs& inputs) {
+  return std::array{&inputs.q_weight, &inputs.k_weight, &inputs.first_values, &inputs.lambda1, &inputs.lambda2};
+}
+
 // Everything of a core but the tensors that have gradients.
 struct CoreRecord : torch::CustomClassHolder {
   explicit CoreRecord(const AttentionCore& given) : core(given), num_projected(given.projected.size()) {
@@ -30,29 +38,33 @@ struct CoreRecord : torch::CustomClassHolder {
     core.inputs.q = at::Tensor();
     core.inputs.q_weight = core.inputs.k_weight = core.inputs.first_values = at::Tensor();
     core.inputs.lambda1 = core.inputs.lambda2 = at::Tensor();
+    const auto optional = optional_tensors(given.inputs);
+    for (std::size_t i = 0; i < optional.size(); ++i) present[i] = optional[i]->defined();
   }
+
   AttentionCore core;
   std::size_t num_projected;
+  std::array<bool, 5> present{};
 };
 
-// The tensors that have gradients, in the order of the functions' inputs.
+// The tensors that have gradients, in the order of the functions' inputs: the projections and what is present of the
+// rest. (An autograd function takes no undefined tensors.)
 variable_list differentiable(const AttentionCore& core) {
   variable_list result = core.projected;
-  const AttentionInputs& inputs = core.inputs;
-  result.insert(result.end(),
-                {inputs.q_weight, inputs.k_weight, inputs.first_values, inputs.lambda1, inputs.lambda2});
+  for (const at::Tensor* tensor : optional_tensors(core.inputs)) {
+    if (tensor->defined()) result.push_back(*tensor);
+  }
   return result;
 }
 
 AttentionCore restored(const CoreRecord& record, const variable_list& tensors) {
   AttentionCore core = record.core;
-  const auto rest = tensors.begin() + static_cast<std::ptrdiff_t>(record.num_projected);
-  core.projected.assign(tensors.begin(), rest);
-  core.inputs.q_weight = rest[0];
-  core.inputs.k_weight = rest[1];
-  core.inputs.first_values = rest[2];
-  core.inputs.lambda1 = rest[3];
-  core.inputs.lambda2 = rest[4];
+  auto next = tensors.begin() + static_cast<std::ptrdiff_t>(record.num_projected);
+  core.projected.assign(tensors.begin(), next);
+  const auto optional = optional_tensors(core.inputs);
+  for (std::size_t i = 0; i < optional.size(); ++i) {
+    if (record.present[i]) *optional[i] = *next++;
+  }
   view_projections(core.projected, core, core.inputs);
   return core;
 }
@@ -71,7 +83,11 @@ variable_list input_gradients(const AttentionCore& core, const AttentionOperands
       .q = slices.q, .k = slices.k, .v = slices.v, .logits = slices.logits, .first_values = {}};
   const ops::AttentionInputGradients rest = ops::attention_inputs_backward(inputs, grads, targets, wanted);
   if (grad_values.defined()) slices.v.add_(grad_values);
-  projected.insert(projected.end(), {rest.q_weight, rest.k_weight, rest.first_values, rest.lambda1, rest.lambda2});
+  const auto optional = optional_tensors(inputs);
+  const std::array gradients{rest.q_weight, rest.k_weight, rest.first_values, rest.lambda1, rest.lambda2};
+  for (std::size_t i = 0; i < optional.size(); ++i) {
+    if (optional[i]->defined()) projected.push_back(gradients[i]);
+  }
   return projected;
 }
 

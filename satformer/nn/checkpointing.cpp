@@ -26,8 +26,6 @@ struct AutocastState {
   }
 };
 
-bool needs_gradient(const at::Tensor& x) { return x.defined() && x.requires_grad(); }
-
 // Runs under a given autocast state without the cache of cast parameters: what the first run casts has no gradient,
 // and the second run must not find it there.
 class AutocastScope {
@@ -62,7 +60,7 @@ std::vector<at::Tensor> detached_inputs(const variable_list& saved, std::size_t 
   std::vector<at::Tensor> inputs;
   inputs.reserve(num_inputs);
   for (std::size_t i = 0; i < num_inputs; ++i) {
-    inputs.push_back(saved[i].defined() ? saved[i].detach().requires_grad_(saved[i].requires_grad()) : at::Tensor());
+    inputs.push_back(saved[i].detach().requires_grad_(saved[i].requires_grad()));
   }
   return inputs;
 }
@@ -108,13 +106,13 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
       root_gradients.push_back(output_gradients[i]);
     }
     for (const at::Tensor& source : sources) {
-      if (needs_gradient(source)) wanted.push_back(source);
+      if (source.requires_grad()) wanted.push_back(source);
     }
     const variable_list found = torch::autograd::grad(roots, wanted, root_gradients, /*retain_graph=*/false,
                                                       /*create_graph=*/false, /*allow_unused=*/true);
     variable_list result;
     auto next = found.begin();
-    for (const at::Tensor& source : sources) result.push_back(needs_gradient(source) ? *next++ : at::Tensor());
+    for (const at::Tensor& source : sources) result.push_back(source.requires_grad() ? *next++ : at::Tensor());
     return result;
   }
 };
@@ -125,10 +123,23 @@ std::vector<at::Tensor> checkpoint(const Segment& segment, const std::vector<at:
                                    const std::vector<at::Tensor>& parameters) {
   require(!inputs.empty(), "activation checkpointing: a segment needs at least one input");
   if (!at::GradMode::is_enabled()) return segment(inputs);
-  std::vector<at::Tensor> tensors = inputs;
+  // An autograd function takes no undefined tensors: what is absent stays in the segment.
+  std::vector<at::Tensor> tensors;
+  std::vector<bool> present;
+  for (const at::Tensor& input : inputs) {
+    present.push_back(input.defined());
+    if (input.defined()) tensors.push_back(input);
+  }
+  const std::size_t num_inputs = tensors.size();
+  const Segment with_absent = [segment, present](const std::vector<at::Tensor>& defined) {
+    std::vector<at::Tensor> all;
+    auto next = defined.begin();
+    for (const bool one : present) all.push_back(one ? *next++ : at::Tensor());
+    return segment(all);
+  };
   tensors.insert(tensors.end(), parameters.begin(), parameters.end());
   const auto autocast = AutocastState::current(inputs.front().device().type());
-  const auto record = c10::make_intrusive<SegmentRecord>(segment, inputs.size(), autocast);
+  const auto record = c10::make_intrusive<SegmentRecord>(with_absent, num_inputs, autocast);
   return CheckpointFunction::apply(record, at::TensorList(tensors));
 }
 

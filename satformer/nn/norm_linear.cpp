@@ -68,18 +68,18 @@ void append(variable_list& to, variable_list from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// Inputs: x, pending (undefined: none), the norm's weight, eps, the packed weight, its parameters. Outputs: y, and with
+// Inputs: x, pending (if any), the norm's weight, eps, the packed weight, its parameters. Outputs: y, and with
 // a pending part the sum.
 struct NormLinear : torch::autograd::Function<NormLinear> {
-  static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& pending,
-                               const at::Tensor& norm_weight, double eps, PackedWeight* packed,
+  static variable_list forward(AutogradContext* context, const at::Tensor& x,
+                               const std::optional<at::Tensor>& pending, const at::Tensor& norm_weight, double eps, PackedWeight* packed,
                                at::TensorList parameters) {
     const at::ScalarType dtype = compute_dtype(x);
     const NoAutocast no_autocast(x.device().type());
     at::Tensor sum = x, normalized, inverse_rms;
-    if (pending.defined()) {
-      std::tie(sum, normalized, inverse_rms) = ops::add_rms_norm(x, pending, norm_weight, eps, dtype);
-      context->saved_data["pending"] = static_cast<std::int64_t>(pending.scalar_type());
+    if (pending.has_value()) {
+      std::tie(sum, normalized, inverse_rms) = ops::add_rms_norm(x, *pending, norm_weight, eps, dtype);
+      context->saved_data["pending"] = static_cast<std::int64_t>(pending->scalar_type());
     } else {
       std::tie(normalized, inverse_rms) = ops::rms_norm(x, norm_weight, eps, dtype);
     }
@@ -87,7 +87,7 @@ struct NormLinear : torch::autograd::Function<NormLinear> {
     keep(context, *packed, parameters);
     context->save_for_backward({sum, norm_weight, inverse_rms, weight});
     const at::Tensor y = product(normalized, weight, packed->bias(dtype));
-    return pending.defined() ? variable_list{y, sum} : variable_list{y};
+    return pending.has_value() ? variable_list{y, sum} : variable_list{y};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
@@ -166,8 +166,9 @@ struct SwigluLinear : torch::autograd::Function<SwigluLinear> {
 }  // namespace
 
 NormLinearOutput norm_linear(const Stream& x, const RMSNorm& norm, PackedWeight& weight) {
+  const auto pending = x.pending.defined() ? std::optional(x.pending) : std::nullopt;
   const variable_list outputs =
-      NormLinear::apply(x.sum, x.pending, norm->weight, norm->eps(), &weight, at::TensorList(weight.parameters()));
+      NormLinear::apply(x.sum, pending, norm->weight, norm->eps(), &weight, at::TensorList(weight.parameters()));
   return {outputs.size() == 2 ? outputs[1] : x.sum, outputs[0]};
 }
 
