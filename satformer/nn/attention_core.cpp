@@ -124,8 +124,10 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
     const NoAutocast no_autocast(at::kCPU);
     const at::Tensor &attended = saved[saved.size() - 2], &logsumexp = saved.back();
     const AttentionOperands operands = ops::attention_inputs(core.inputs);
-    AttentionOperands operand_grads{at::zeros_like(operands.q), at::zeros_like(operands.k), at::zeros_like(operands.v)};
-    if (grads[0].defined() && attended.numel() > 0) {
+    AttentionOperands operand_grads;
+    if (!grads[0].defined() || attended.numel() == 0) {
+      operand_grads = {at::zeros_like(operands.q), at::zeros_like(operands.k), at::zeros_like(operands.v)};
+    } else {
       const auto [grad_q, grad_k, grad_v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
           split_heads(core, grads[0]), operands.q.transpose(1, 2), operands.k.transpose(1, 2),
           operands.v.transpose(1, 2), split_heads(core, attended), logsumexp, /*dropout_p=*/0,
