@@ -52,9 +52,7 @@ void bench_command(const BenchFlags& flags) {
 }
 
 // The measuring process; its failure has been replied to the parent, which reports it.
-void worker_command() {
-  require(bench::serve_measurements(std::cin, std::cout), "the measurement failed");
-}
+void worker_command() { require(bench::serve_measurements(std::cin, std::cout), "the measurement failed"); }
 
 void add_what(CLI::App& command, bench::BenchSettings& settings) {
   settings.architectures = {"all"};

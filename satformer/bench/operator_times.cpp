@@ -113,9 +113,13 @@ Part part_of(std::string_view name) {
   std::string_view plain = name;
   if (plain.ends_with('_')) plain.remove_suffix(1);
   if (std::find(kProducts.begin(), kProducts.end(), plain) != kProducts.end()) return Part::matrix_products;
-  if (contains_any(name, {"attention"})) return Part::attention;
-  if (contains_any(name, {"adamw", "_foreach_", "vector_norm", "global_norm", "clip_"})) return Part::optimizer;
-  return name.starts_with("satformer::") ? Part::fused_passes : Part::other;
+  if (name.starts_with("satformer::")) {
+    const bool updates = contains_any(name, {"adamw", "clip", "grad_norm", "global_norm", "squared_norm"});
+    return updates ? Part::optimizer : Part::fused_passes;
+  }
+  if (!name.starts_with("aten::")) return Part::other;  // autograd's own bookkeeping
+  if (contains_any(name, {"scaled_dot_product", "_attention"})) return Part::attention;
+  return contains_any(name, {"adamw", "aten::_foreach_"}) ? Part::optimizer : Part::other;
 }
 
 std::vector<OperatorTime> time_operators(const std::function<void()>& work, const std::function<void()>& synchronize) {

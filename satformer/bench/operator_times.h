@@ -14,7 +14,7 @@ constexpr std::size_t kNumParts = 5;
 const char* name_of(Part part);
 
 // Which part an operator called "aten::mm", "satformer::gated_value_mix", ... is. Operators of namespace satformer are
-// fused passes; norms over all gradients, clipping and the update are the optimiser.
+// fused passes, but for those of clipping and the update, which are the optimiser with ATen's _foreach_ and adamw.
 Part part_of(std::string_view operator_name);
 
 struct OperatorTime {

@@ -50,8 +50,6 @@ json measured_json(const BenchResult& result, const Measured& measured) {
   return {{"tokens_per_second", to_json(summarize(measured.tokens_per_second))},
           {"tokens_per_second_by_round", measured.tokens_per_second},
           {"num_parameters", measured.num_parameters},
-          {"peak_memory_bytes", measured.peak_bytes},
-          {"memory_growth_bytes", measured.peak_bytes - measured.idle_bytes},
           {"model_flops_utilization", utilization(result, measured)},
           {"seconds_by_part", measured.parts.at("parts")},
           {"profiled_step_seconds", measured.parts.at("seconds")},
@@ -65,12 +63,41 @@ json settings_json(const BenchSettings& settings) {
           {"optimizer", "adamw"},        {"grad_clip", 1.0}};
 }
 
-std::string time_by_part(const Measured& measured) {
-  const double seconds = measured.parts.at("seconds").get<double>();
-  std::string text;
-  for (std::size_t i = 0; i < kNumParts; ++i) {
-    const char* name = name_of(static_cast<Part>(i));
-    text += fmt::format(" {:>9.1f}%", 100 * measured.parts.at("parts").at(name).get<double>() / seconds);
+std::string speed_and_memory(const BenchResult& result) {
+  std::string text = fmt::format("{:<16}{:>12} {:>10} {:>22} {:>7} {:>7} {:>7} {:>9} {:>9}\n", "", "parameters",
+                                 "tokens/s", "", "ratio", "bound", "MFU", "peak MiB", "growth");
+  const Measured* transformer = transformer_of(result);
+  const double bound = median_rate(result.bound);
+  const auto row = [&](const Measured& measured, const std::string& peak, const std::string& growth) {
+    const Summary rate = summarize(measured.tokens_per_second);
+    const std::string between = fmt::format("({:.1f} .. {:.1f})", rate.min, rate.max);
+    const std::string ratio =
+        transformer == nullptr ? "-" : fmt::format("{:.3f}", rate.median / median_rate(*transformer));
+    text += fmt::format("{:<16}{:>12} {:>10.1f} {:>22} {:>7} {:>7.3f} {:>7.3f} {:>9} {:>9}\n", measured.name,
+                        measured.num_parameters, rate.median, between, ratio, rate.median / bound,
+                        utilization(result, measured), peak, growth);
+  };
+  const auto mebibytes = [](std::int64_t bytes) {
+    return fmt::format("{:.0f}", static_cast<double>(bytes) / kMebibyte);
+  };
+  for (const Measured& measured : result.architectures) {
+    row(measured, mebibytes(measured.peak_bytes), mebibytes(measured.peak_bytes - measured.idle_bytes));
+  }
+  row(result.bound, "-", "-");
+  return text;
+}
+
+std::string time_by_part(const BenchResult& result) {
+  std::string text = fmt::format("{:<16} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "time by part", "products", "attention",
+                                 "fused", "optimizer", "other");
+  for (const Measured& measured : result.architectures) {
+    text += fmt::format("{:<16}", measured.name);
+    const auto seconds = measured.parts.at("seconds").get<double>();
+    for (std::size_t i = 0; i < kNumParts; ++i) {
+      const auto part = measured.parts.at("parts").at(name_of(static_cast<Part>(i))).get<double>();
+      text += fmt::format(" {:>9.1f}%", 100 * part / seconds);
+    }
+    text += '\n';
   }
   return text;
 }
@@ -81,6 +108,8 @@ json bench_json(const BenchResult& result) {
   json architectures = json::object();
   for (const Measured& measured : result.architectures) {
     json entry = measured_json(result, measured);
+    entry["peak_memory_bytes"] = measured.peak_bytes;
+    entry["memory_growth_bytes"] = measured.peak_bytes - measured.idle_bytes;
     add_ratio(entry, "ratio_to_transformer", measured, transformer_of(result));
     add_ratio(entry, "bound_fraction", measured, &result.bound);
     architectures[measured.name] = std::move(entry);
@@ -108,36 +137,15 @@ json bench_json(const BenchResult& result) {
 
 std::string bench_table(const BenchResult& result) {
   const BenchSettings& settings = result.plan.settings;
-  std::string text =
-      fmt::format("{} x {} tokens a step, {}, {}, {} threads; {} rounds of {} steps; medians (least .. most)\n",
-                  settings.batch, settings.seq_length, settings.dtype, settings.device, settings.threads,
-                  settings.rounds, settings.steps_per_round);
-  text += fmt::format("{:<16}{:>12} {:>10} {:>22} {:>7} {:>7} {:>7} {:>9} {:>9}\n", "", "parameters", "tokens/s", "",
-                      "ratio", "bound", "MFU", "peak MiB", "growth");
-  const Measured* transformer = transformer_of(result);
-  const auto row = [&](const Measured& measured) {
-    const Summary rate = summarize(measured.tokens_per_second);
-    const std::string ratio =
-        transformer == nullptr ? "-" : fmt::format("{:.3f}", rate.median / median_rate(*transformer));
-    text += fmt::format("{:<16}{:>12} {:>10.1f} {:>22} {:>7} {:>7.3f} {:>7.3f} {:>9.0f} {:>9.0f}\n", measured.name,
-                        measured.num_parameters, rate.median, fmt::format("({:.1f} .. {:.1f})", rate.min, rate.max),
-                        ratio, rate.median / median_rate(result.bound), utilization(result, measured),
-                        static_cast<double>(measured.peak_bytes) / kMebibyte,
-                        static_cast<double>(measured.peak_bytes - measured.idle_bytes) / kMebibyte);
-  };
-  for (const Measured& measured : result.architectures) row(measured);
-  row(result.bound);
-  text += fmt::format("{:<16} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "time by part", "products", "attention", "fused",
-                      "optimizer", "other");
-  for (const Measured& measured : result.architectures) {
-    text += fmt::format("{:<16}{}\n", measured.name, time_by_part(measured));
-  }
-  text += fmt::format(
-      "ratio: of medians, to the transformer; bound: to the trunk's matrix products and attention alone; MFU: of the "
-      "{} "
-      "product of {} x {} matrices, {:.1f} GFLOP/s\n",
-      settings.dtype, result.product_size, result.product_size, summarize(result.product_rates).median / 1e9);
-  return text;
+  return fmt::format(
+             "{} x {} tokens a step, {}, {}, CPU threads {}; rounds {}, steps a round {}; median (least .. most)\n",
+             settings.batch, settings.seq_length, settings.dtype, settings.device, settings.threads, settings.rounds,
+             settings.steps_per_round) +
+         speed_and_memory(result) + time_by_part(result) +
+         fmt::format(
+             "ratio: of medians, to the transformer. bound: of the trunk's matrix products and attention alone.\n"
+             "MFU: of {:.1f} GFLOP/s, a {} product of {} x {} matrices.\n",
+             summarize(result.product_rates).median / 1e9, settings.dtype, result.product_size, result.product_size);
 }
 
 }  // namespace satformer::bench

@@ -1,7 +1,7 @@
 #include "satformer/bench/settings.h"
 
 #include <algorithm>
-#include <cmath>
+#include <system_error>
 
 #include "satformer/core/config.h"
 #include "satformer/core/error.h"
@@ -93,7 +93,8 @@ fs::path find_config_dir() {
   const fs::path executable = fs::read_symlink("/proc/self/exe");
   for (fs::path folder = executable.parent_path(); folder != folder.root_path(); folder = folder.parent_path()) {
     for (const char* place : {"share/satformer/configs", "configs"}) {
-      if (fs::is_directory(folder / place / "transformer")) return folder / place;
+      std::error_code ignored;  // a folder that may not be read is not ours
+      if (fs::is_directory(folder / place / "transformer", ignored)) return folder / place;
     }
   }
   fail("no configs folder beside {} or its parent folders; say --config-dir", executable.string());

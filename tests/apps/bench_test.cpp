@@ -15,12 +15,17 @@ using namespace satformer;
 using namespace satformer::testing;
 using Catch::Matchers::Contains;
 
-const std::vector<std::string> kTinyModel = {"--set", "vocab_size=97", "--set", "hidden_size=32",
-                                             "--set", "num_hidden_layers=3", "--set", "num_heads=4",
-                                             "--set", "num_kv_heads=2", "--set", "intermediate_size=48",
-                                             "--batch", "2", "--seq", "16",
-                                             "--threads", "1", "--rounds", "2",
-                                             "--device", "cpu", "--dtype", "float32"};
+const std::vector<std::string> kTinyModel = {"--set",     "vocab_size=97",
+                                             "--set",     "hidden_size=32",
+                                             "--set",     "num_hidden_layers=3",
+                                             "--set",     "num_heads=4",
+                                             "--set",     "num_kv_heads=2",
+                                             "--set",     "intermediate_size=48",
+                                             "--batch",   "2",
+                                             "--seq",     "16",
+                                             "--threads", "1",
+                                             "--device",  "cpu",
+                                             "--dtype",   "float32"};
 
 CommandResult bench(std::vector<std::string> arguments, const ScratchFolder& folder) {
   arguments.insert(arguments.begin(), "bench");
@@ -50,7 +55,7 @@ double median_rate(const nlohmann::json& entry) { return entry.at("tokens_per_se
 TEST_CASE("bench compares the architectures and writes what it measured", "[apps][bench]") {
   const ScratchFolder folder;
   // In any spelling and order; reported in the order of the list.
-  const nlohmann::json result = bench_json({"--architectures", "SATFormer,transformer"}, folder);
+  const nlohmann::json result = bench_json({"--architectures", "SATFormer,transformer", "--rounds", "2"}, folder);
   const nlohmann::json& architectures = result.at("architectures");
   REQUIRE(architectures.size() == 2);
   const double transformer = median_rate(architectures.at("transformer")), bound = median_rate(result.at("bound"));
@@ -100,7 +105,8 @@ TEST_CASE("bench names what it does not know, and the nearest that it does", "[a
     CHECK(result.out.empty());
     CHECK_THAT(result.err, Contains(text));
   };
-  wrong({"--architectures", "transformer,resfromer"}, "unknown architecture \"resfromer\", did you mean \"resformer\"?");
+  wrong({"--architectures", "transformer,resfromer"},
+        "unknown architecture \"resfromer\", did you mean \"resformer\"?");
   wrong({"--size", "smal"}, "unknown size \"smal\" of transformer, did you mean \"small\"?");
   wrong({"--set", "hiden_size=64"}, "unknown key \"hiden_size\", did you mean \"hidden_size\"?");
   wrong({"--set", "hidden_size"}, "expected KEY=VALUE");
@@ -121,9 +127,9 @@ TEST_CASE("bench refuses to compare models with different trunks", "[apps][bench
         << R"({"model": {"config_overrides": {"hidden_size": 32, "num_heads": 2, "num_hidden_layers": )" << layers
         << "}}}";
   }
-  const CommandResult result = run_command({"bench", "--config-dir", folder.path().string(), "--architectures",
-                                            "transformer,resformer", "--device", "cpu"},
-                                           folder.path());
+  const CommandResult result = run_command(
+      {"bench", "--config-dir", folder.path().string(), "--architectures", "transformer,resformer", "--device", "cpu"},
+      folder.path());
   CHECK(result.exit_code == 2);
   CHECK_THAT(result.err, Contains("a comparison needs the same trunk") && Contains("num_hidden_layers 4"));
 }
