@@ -4,6 +4,7 @@
 #include <array>
 
 #include "csrc/ops/attention_inputs.h"
+#include "csrc/ops/value_mix.h"
 
 namespace satformer::ops {
 
@@ -11,7 +12,6 @@ void check_attention_inputs(const AttentionInputs& in);
 void check_attention_inputs_backward(const AttentionInputs& in, const AttentionOperands& grads,
                                      const AttentionInputTargets& targets);
 
-enum class ValueMix { kNone, kSelective, kStatic };
 inline ValueMix value_mix(const AttentionInputs& in) {
   if (!in.first_values.defined()) return ValueMix::kNone;
   return in.logits.defined() ? ValueMix::kSelective : ValueMix::kStatic;

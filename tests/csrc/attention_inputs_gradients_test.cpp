@@ -41,7 +41,6 @@ variable_list gradients(Forward forward, const ops::AttentionInputs& in, const o
 // Roundings of each gradient: those of a row, and one for each row of a sum.
 std::vector<double> ulps_in_order(const ops::AttentionInputs& in) {
   const double row = row_ulps(in.q.size(3)), tokens = static_cast<double>(in.q.size(0) * in.q.size(1));
-  ops::AttentionInputAllGradients kinds;
   std::vector<double> list{row, row, kArithmeticUlps};
   if (in.q_weight.defined()) {
     list.push_back(row + tokens * static_cast<double>(in.q.size(2)));
@@ -65,8 +64,7 @@ void check_gradients(const Case& c, std::uint64_t seed) {
   const ops::AttentionInputGradients returned =
       ops::attention_inputs_backward(x.in, x.grads, x.targets, kAll);  // over NaN: all of it must be written
   const variable_list by_autograd = gradients(ops::attention_inputs, x.in, x.grads);
-  const variable_list by_operator =
-      in_order(x.in, {x.targets.q, x.targets.k, x.targets.v, x.targets.logits, returned});
+  const variable_list by_operator = in_order(x.in, {x.targets.q, x.targets.k, x.targets.v, x.targets.logits, returned});
   REQUIRE(by_operator.size() == expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     INFO("argument " << i);
@@ -95,16 +93,12 @@ at::Tensor numeric_gradient(Forward forward, const Inputs& inputs, const at::Ten
     return ((g.q * out.q).sum() + (g.k * out.k).sum() + (g.v * out.v).sum()).item<double>();
   };
   const at::Tensor result = at::zeros(x.sizes(), at::kDouble);
-  // Element by element through a flat view of the strided tensor: index i of the copy is element i of x.
-  at::Tensor flat = x.dim() == 0 ? x.view({1}) : x.as_strided(x.sizes(), x.strides());
-  const at::Tensor indices = at::zeros({0});
   for (std::int64_t i = 0; i < x.numel(); ++i) {
-    at::Tensor element = flat;
+    at::Tensor element = x;  // x may be strided
     std::int64_t rest = i;
-    for (std::int64_t dim = x.dim() - 1, left = x.dim(); left > 0; --left, --dim) {
-      const std::int64_t size = x.size(dim);
-      element = element.narrow(dim, rest % size, 1);
-      rest /= size;
+    for (std::int64_t dim = x.dim() - 1; dim >= 0; --dim) {
+      element = element.narrow(dim, rest % x.size(dim), 1);
+      rest /= x.size(dim);
     }
     const double centre = element.item<double>();
     const auto total_at = [&](double value) {
@@ -201,8 +195,7 @@ TEST_CASE("attention_inputs_backward: the operator and its composite definition 
       if (mix != ValueMix::kSelective && gate != Gate::kRelu) continue;
       const Inputs x = small_double_inputs(mix, gate, true, 13);
       const auto returned = ops::attention_inputs_backward(x.in, x.grads, x.targets, kAll);
-      const variable_list got =
-          in_order(x.in, {x.targets.q, x.targets.k, x.targets.v, x.targets.logits, returned});
+      const variable_list got = in_order(x.in, {x.targets.q, x.targets.k, x.targets.v, x.targets.logits, returned});
       const variable_list expected = in_order(x.in, ops::attention_inputs_backward_reference(x.in, x.grads));
       for (std::size_t i = 0; i < got.size(); ++i) {
         INFO("mix " << static_cast<int>(mix) << " gate " << ops::gate_name(gate) << " argument " << i);

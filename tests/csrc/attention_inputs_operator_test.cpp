@@ -44,10 +44,11 @@ at::Tensor meta_like(const at::Tensor& x) {
 TEST_CASE("attention_inputs: schemas and dispatch keys are registered", "[ops]") {
   const auto forward = operator_named("satformer::attention_inputs");
   const auto backward = operator_named("satformer::attention_inputs_backward");
-  CHECK(c10::toString(forward.schema()) ==
-        "satformer::attention_inputs(Tensor q, Tensor k, Tensor v, Tensor cos, Tensor sin, Tensor? q_weight=None, "
-        "Tensor? k_weight=None, float eps=1.0000000000000001e-05, Tensor? first_values=None, Tensor? logits=None, str "
-        "gate=\"relu\", Tensor? lambda1=None, Tensor? lambda2=None, bool copy_values=True) -> (Tensor, Tensor, Tensor)");
+  CHECK(
+      c10::toString(forward.schema()) ==
+      "satformer::attention_inputs(Tensor q, Tensor k, Tensor v, Tensor cos, Tensor sin, Tensor? q_weight=None, "
+      "Tensor? k_weight=None, float eps=1.0000000000000001e-05, Tensor? first_values=None, Tensor? logits=None, str "
+      "gate=\"relu\", Tensor? lambda1=None, Tensor? lambda2=None, bool copy_values=True) -> (Tensor, Tensor, Tensor)");
   CHECK(c10::toString(backward.schema()) ==
         "satformer::attention_inputs_backward(Tensor grad_q, Tensor grad_k, Tensor? grad_v, Tensor? q, Tensor? k, "
         "Tensor? v, Tensor cos, Tensor sin, Tensor? q_weight, Tensor? k_weight, float eps, Tensor? first_values, "
@@ -77,8 +78,7 @@ TEST_CASE("attention_inputs: wrong arguments are named with what was expected an
   CHECK(error([](In& in) { in.q = in.q[0]; }) == op + "q must have the 4 dimensions [B, T, H, hd], got [5, 4, 8]");
   CHECK(error([](In& in) { in.q = in.q.to(at::kLong); }) ==
         op + "q must be float32, bfloat16 or float16 (float64 on CPU alone), got Long on cpu");
-  CHECK(error([](In& in) { in.q = in.q.slice(3, 0, 7); }) ==
-        op + "q must have an even head dim of at least 2, got 7");
+  CHECK(error([](In& in) { in.q = in.q.slice(3, 0, 7); }) == op + "q must have an even head dim of at least 2, got 7");
   CHECK(error([](In& in) { in.q = in.q.transpose(2, 3).contiguous().transpose(2, 3); }) ==
         op + "q must be contiguous in its last dimension, got strides [160, 32, 1, 4]; call contiguous() on it first");
   CHECK(error([](In& in) { in.k = in.k.slice(1, 0, 4); }) == op + "k must be [2, 5, H_kv, 8] like q, got [2, 4, 2, 8]");
@@ -88,8 +88,7 @@ TEST_CASE("attention_inputs: wrong arguments are named with what was expected an
         op + "cos must be [T, 1, hd/2] = [5, 1, 4] or [B, T, 1, hd/2] = [2, 5, 1, 4], got [5, 1, 3]");
   CHECK(error([](In& in) { in.sin = in.sin.expand({2, 5, 1, 4}); }) ==
         op + "sin must be [5, 1, 4] like cos, got [2, 5, 1, 4]");
-  CHECK(error([](In& in) { in.sin = in.sin.to(at::kDouble); }) ==
-        op + "sin must be Float beside Float q, got Double");
+  CHECK(error([](In& in) { in.sin = in.sin.to(at::kDouble); }) == op + "sin must be Float beside Float q, got Double");
   CHECK(error([](In& in) { in.k_weight = at::Tensor(); }) ==
         op + "q_weight and k_weight must both be given or both be absent, got q_weight given, k_weight absent");
   CHECK(error([](In& in) { in.k_weight = at::ones({4}); }) == op + "k_weight must be [8], the head dim, got [4]");
@@ -141,8 +140,9 @@ TEST_CASE("attention_inputs_backward: wrong arguments are named with what was ex
         op + "k must be [2, 5, 2, 8] like grad_k, got [2, 5, 1, 8]");
   CHECK(error([](Inputs& x) { x.targets.q = x.targets.q.slice(0, 0, 1); }) ==
         op + "q_target must be [2, 5, 4, 8] like grad_q, got [1, 5, 4, 8]");
-  CHECK(error([](Inputs& x) { x.targets.k = x.targets.k.slice(0, 0, 1).expand({2, 5, 2, 8}); })
-            .starts_with("unsupported operation: more than one element of the written-to tensor"));
+  CHECK(error([](Inputs& x) {
+          x.targets.k = x.targets.k.slice(0, 0, 1).expand({2, 5, 2, 8});
+        }).starts_with("unsupported operation: more than one element of the written-to tensor"));
   CHECK(error([](Inputs& x) { x.targets.v = at::Tensor(); }) ==
         op + "grad_v and v_target must both be given, got grad_v given, v_target absent");
   CHECK(error([](Inputs& x) { x.targets.v = at::Tensor(); }, ValueMix::kNone) ==

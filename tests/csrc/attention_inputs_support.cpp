@@ -79,9 +79,8 @@ at::Tensor logits_magnitude(const ops::AttentionInputs& d, const at::Tensor& gra
 
 std::string Case::text() const {
   return fmt::format("B {} T {} H {} H_kv {} hd {} {} logits {} mix {} gate {} memory {} norm {} tables_by_row {}",
-                     sizes.B, sizes.T, sizes.H, sizes.H_kv, sizes.hd, c10::toString(dtype),
-                     c10::toString(logits_dtype), static_cast<int>(mix), ops::gate_name(gate),
-                     static_cast<int>(memory), norm, tables_by_row);
+                     sizes.B, sizes.T, sizes.H, sizes.H_kv, sizes.hd, c10::toString(dtype), c10::toString(logits_dtype),
+                     static_cast<int>(mix), ops::gate_name(gate), static_cast<int>(memory), norm, tables_by_row);
 }
 
 Inputs make_inputs(const Case& c, std::uint64_t seed) {
@@ -89,7 +88,9 @@ Inputs make_inputs(const Case& c, std::uint64_t seed) {
   const auto [B, T, H, H_kv, hd] = c.sizes;
   const at::ScalarType arithmetic = at::toOpMathType(c.dtype);
   const auto values = [&](const std::vector<std::int64_t>& shape) { return at::randn(shape, generator).to(c.dtype); };
-  const auto numbers = [&](const std::vector<std::int64_t>& shape) { return at::randn(shape, generator).to(arithmetic); };
+  const auto numbers = [&](const std::vector<std::int64_t>& shape) {
+    return at::randn(shape, generator).to(arithmetic);
+  };
   Inputs x;
   ops::AttentionInputs& in = x.in;
   const auto [q, k, v, logits] = make_projection(c, values);
@@ -131,8 +132,8 @@ ops::AttentionOperands to_double(const ops::AttentionOperands& x) {
 
 std::vector<at::Tensor> differentiable(const ops::AttentionInputs& in) {
   std::vector<at::Tensor> list;
-  for (const at::Tensor& x : {in.q, in.k, in.v, in.q_weight, in.k_weight, in.first_values, in.logits, in.lambda1,
-                              in.lambda2}) {
+  for (const at::Tensor& x :
+       {in.q, in.k, in.v, in.q_weight, in.k_weight, in.first_values, in.logits, in.lambda1, in.lambda2}) {
     if (x.defined()) list.push_back(x);
   }
   return list;

@@ -81,8 +81,8 @@ TEST_CASE("attention_inputs: the selective mix equals gated_value_mix bit for bi
       Case c;
       c.dtype = c.logits_dtype = dtype, c.gate = gate;
       const Inputs x = make_inputs(c, 3);
-      CHECK(at::equal(ops::attention_inputs(x.in).v,
-                      ops::gated_value_mix(x.in.v, x.in.first_values, x.in.logits, gate)));
+      CHECK(
+          at::equal(ops::attention_inputs(x.in).v, ops::gated_value_mix(x.in.v, x.in.first_values, x.in.logits, gate)));
     }
   }
 }
@@ -131,8 +131,7 @@ TEST_CASE("attention_inputs: the number of threads changes no bit", "[ops]") {
       const auto run = [&](int n) {
         at::set_num_threads(n);
         const ops::AttentionOperands out = ops::attention_inputs(x.in);
-        const auto returned =
-            ops::attention_inputs_backward(x.in, x.grads, x.targets, {true, true, true, true, true});
+        const auto returned = ops::attention_inputs_backward(x.in, x.grads, x.targets, {true, true, true, true, true});
         return std::vector<at::Tensor>{out.q,
                                        out.k,
                                        out.v,
