@@ -71,8 +71,8 @@ int run(CLI::App& app, int argc, char** argv) {
   }
 }
 
-// A training step frees and allocates the same large blocks again and again. By default the C library gives them back to
-// the system, and every first touch of a page costs more than the arithmetic on it.
+// A training step frees and allocates the same large blocks again and again. By default the C library gives them back
+// to the system, and every first touch of a page costs more than the arithmetic on it.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   constexpr int kLargestHeapBlock = 32 << 20;  // what mallopt accepts at most

@@ -45,10 +45,10 @@ const c10::TypedOperatorHandle<AttentionInputsBackwardSignature>& attention_inpu
 }
 
 AttentionOperands call_attention_inputs(const AttentionInputs& in) {
-  auto [q, k, v] = attention_inputs_operator().call(in.q, in.k, in.v, in.cos, in.sin, given_or_none(in.q_weight),
-                                                    given_or_none(in.k_weight), in.eps, given_or_none(in.first_values),
-                                                    given_or_none(in.logits), gate_name(in.gate), given_or_none(in.lambda1),
-                                                    given_or_none(in.lambda2), in.copy_values);
+  auto [q, k, v] = attention_inputs_operator().call(
+      in.q, in.k, in.v, in.cos, in.sin, given_or_none(in.q_weight), given_or_none(in.k_weight), in.eps,
+      given_or_none(in.first_values), given_or_none(in.logits), gate_name(in.gate), given_or_none(in.lambda1),
+      given_or_none(in.lambda2), in.copy_values);
   return {q, k, v};
 }
 
@@ -62,10 +62,11 @@ AttentionInputGradients attention_inputs_backward(const AttentionInputs& in, con
                                                   const AttentionInputTargets& targets,
                                                   std::array<bool, 5> output_mask) {
   auto [q_weight, k_weight, first_values, lambda1, lambda2] = attention_inputs_backward_operator().call(
-      grads.q, grads.k, given_or_none(grads.v), given_or_none(in.q), given_or_none(in.k), given_or_none(in.v), in.cos, in.sin,
-      given_or_none(in.q_weight), given_or_none(in.k_weight), in.eps, given_or_none(in.first_values), given_or_none(in.logits),
-      gate_name(in.gate), given_or_none(in.lambda1), given_or_none(in.lambda2), targets.q, targets.k, given_or_none(targets.v),
-      given_or_none(targets.logits), given_or_none(targets.first_values), output_mask);
+      grads.q, grads.k, given_or_none(grads.v), given_or_none(in.q), given_or_none(in.k), given_or_none(in.v), in.cos,
+      in.sin, given_or_none(in.q_weight), given_or_none(in.k_weight), in.eps, given_or_none(in.first_values),
+      given_or_none(in.logits), gate_name(in.gate), given_or_none(in.lambda1), given_or_none(in.lambda2), targets.q,
+      targets.k, given_or_none(targets.v), given_or_none(targets.logits), given_or_none(targets.first_values),
+      output_mask);
   return {q_weight, k_weight, first_values, lambda1, lambda2};
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+// In a namespace of its own: row_arguments.h has names of the same spelling, and the linker would merge them.
 namespace satformer::ops::inline dense {
 
 // The operator and one of its arguments, for messages.

@@ -28,8 +28,8 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weig
 std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_cross_entropy_with_gradients(
     const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore_index, double scale,
     std::array<bool, 2> output_mask, std::optional<at::ScalarType> grad_weight_dtype) {
-  static const auto op = typed_operator<decltype(linear_cross_entropy_with_gradients)>(
-      "satformer::linear_cross_entropy_with_gradients");
+  static const auto op =
+      typed_operator<decltype(linear_cross_entropy_with_gradients)>("satformer::linear_cross_entropy_with_gradients");
   return op.call(hidden, weight, targets, ignore_index, scale, output_mask, grad_weight_dtype);
 }
 

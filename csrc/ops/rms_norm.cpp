@@ -14,8 +14,8 @@ TORCH_LIBRARY_FRAGMENT(satformer, library) {
       "add_rms_norm(Tensor x, Tensor residual, Tensor weight, float eps, ScalarType? out_dtype=None) -> (Tensor sum, "
       "Tensor y, Tensor inverse_rms)",
       tags);
-  library.def(
-      "rms_norm_apply(Tensor sum, Tensor weight, Tensor inverse_rms, ScalarType? out_dtype=None) -> Tensor", tags);
+  library.def("rms_norm_apply(Tensor sum, Tensor weight, Tensor inverse_rms, ScalarType? out_dtype=None) -> Tensor",
+              tags);
   library.def(
       "rms_norm_backward(Tensor grad_y, Tensor? grad_sum, Tensor sum, Tensor weight, Tensor inverse_rms, ScalarType? "
       "residual_dtype=None) -> (Tensor, Tensor, Tensor)",
@@ -43,9 +43,11 @@ at::Tensor rms_norm_apply(const at::Tensor& sum, const at::Tensor& weight, const
   return op.call(sum, weight, inverse_rms, out_dtype);
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> rms_norm_backward(
-    const at::Tensor& grad_y, const std::optional<at::Tensor>& grad_sum, const at::Tensor& sum,
-    const at::Tensor& weight, const at::Tensor& inverse_rms, std::optional<at::ScalarType> residual_dtype) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& grad_y,
+                                                                 const std::optional<at::Tensor>& grad_sum,
+                                                                 const at::Tensor& sum, const at::Tensor& weight,
+                                                                 const at::Tensor& inverse_rms,
+                                                                 std::optional<at::ScalarType> residual_dtype) {
   static const auto op = typed_operator<decltype(rms_norm_backward)>("satformer::rms_norm_backward");
   return op.call(grad_y, grad_sum, sum, weight, inverse_rms, residual_dtype);
 }

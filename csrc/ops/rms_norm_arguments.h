@@ -53,9 +53,9 @@ struct NormBlocks {
 struct NormBackwardRows {
   at::Tensor grad_y, grad_sum;  // grad_sum undefined: 0
   at::Tensor sum, weight;
-  at::Tensor inverse_rms;                          // [rows]
-  at::Tensor grad_x, grad_residual, grad_weight;   // out; grad_residual undefined where not wanted
-  at::Tensor partial_sums;                         // [blocks, n] scratch, arithmetic dtype
+  at::Tensor inverse_rms;                         // [rows]
+  at::Tensor grad_x, grad_residual, grad_weight;  // out; grad_residual undefined where not wanted
+  at::Tensor partial_sums;                        // [blocks, n] scratch, arithmetic dtype
   int64_t rows_a_block = 0;
 };
 NormBackwardRows norm_backward_rows(const at::Tensor& grad_y, const std::optional<at::Tensor>& grad_sum,

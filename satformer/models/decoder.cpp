@@ -102,11 +102,10 @@ nn::DecoderBlockOutput BlockDecoder::run_layer(const nn::DecoderBlockInput& inpu
   };
   const bool mixes = config().mixes_values(input.layer);
   const at::Tensor none;
-  const std::vector<at::Tensor> outputs =
-      run_segment(segment,
-                  {input.hidden.sum, input.hidden.pending, mixes ? input.first_values : none,
-                   mixes ? input.lambda1 : none},
-                  *block, input.observer);
+  const std::vector<at::Tensor> outputs = run_segment(
+      segment,
+      {input.hidden.sum, input.hidden.pending, mixes ? input.first_values : none, mixes ? input.lambda1 : none}, *block,
+      input.observer);
   const nn::Stream hidden{outputs[0], outputs[1]};
   if (input.observer != nullptr) input.observer->hidden(input.layer, hidden.value());
   return {hidden, returns_values ? outputs[2] : at::Tensor()};

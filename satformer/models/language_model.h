@@ -64,8 +64,9 @@ class LanguageModel : public torch::nn::Module {
 at::Tensor shift_labels(const at::Tensor& labels);
 
 // The model of config.architecture with freshly initialised float32 parameters on the CPU: linear and embedding
-// weights N(0, initial_std^2), biases 0, norm weights 1, what else an architecture has as its class says. The same seed gives the same parameters everywhere, and
-// a parameter's values depend on the seed and its name alone: architectures start alike in what they share.
+// weights N(0, initial_std^2), biases 0, norm weights 1, what else an architecture has as its class says. The same seed
+// gives the same parameters everywhere, and a parameter's values depend on the seed and its name alone: architectures
+// start alike in what they share.
 std::shared_ptr<LanguageModel> make_model(const ModelConfig& config, std::uint64_t seed);
 
 // The same model whose linear and embedding weights are not set yet: to be loaded, or, on the meta device, to be

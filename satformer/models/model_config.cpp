@@ -245,21 +245,21 @@ json model_config_to_json(const ModelConfig& config) {
               {"bos_token_id", config.bos_token_id},
               {"eos_token_id", config.eos_token_id}};
   const json particular{{"use_value_residual", config.use_value_residual},
-                      {"value_residual_gate", config.value_residual_gate},
-                      {"value_residual_proj_bias", config.value_residual_proj_bias},
-                      {"value_residual_last_k", nullable(config.value_residual_last_k)},
-                      {"value_residual_lambda2_init", config.value_residual_lambda2_init},
-                      {"value_residual_variant", config.value_residual_variant},
-                      {"dwa_dilation", config.dwa_dilation},
-                      {"dwa_period", config.dwa_period},
-                      {"num_ways", config.num_ways},
-                      {"param_realloc", config.param_realloc},
-                      {"use_pre_post_da_norm", config.use_pre_post_da_norm},
-                      {"da_w1_init", config.da_w1_init},
-                      {"expansion_rate", config.expansion_rate},
-                      {"use_dynamic_hc", config.use_dynamic_hc},
-                      {"use_tanh", config.use_tanh},
-                      {"hc_norm_type", config.hc_norm_type}};
+                        {"value_residual_gate", config.value_residual_gate},
+                        {"value_residual_proj_bias", config.value_residual_proj_bias},
+                        {"value_residual_last_k", nullable(config.value_residual_last_k)},
+                        {"value_residual_lambda2_init", config.value_residual_lambda2_init},
+                        {"value_residual_variant", config.value_residual_variant},
+                        {"dwa_dilation", config.dwa_dilation},
+                        {"dwa_period", config.dwa_period},
+                        {"num_ways", config.num_ways},
+                        {"param_realloc", config.param_realloc},
+                        {"use_pre_post_da_norm", config.use_pre_post_da_norm},
+                        {"da_w1_init", config.da_w1_init},
+                        {"expansion_rate", config.expansion_rate},
+                        {"use_dynamic_hc", config.use_dynamic_hc},
+                        {"use_tanh", config.use_tanh},
+                        {"hc_norm_type", config.hc_norm_type}};
   for (const std::string& key : architecture.keys) result[key] = particular.at(key);
   return result;
 }

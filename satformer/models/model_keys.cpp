@@ -72,7 +72,8 @@ bool is_key_of(const std::string& key, const Architecture& architecture) {
 
 bool model_key_has_meaning(const std::string& key, const Architecture& architecture) {
   const std::vector<Architecture>& all = architectures();
-  const bool shared = std::none_of(all.begin(), all.end(), [&](const Architecture& one) { return is_key_of(key, one); });
+  const bool shared =
+      std::none_of(all.begin(), all.end(), [&](const Architecture& one) { return is_key_of(key, one); });
   return shared || is_key_of(key, architecture);
 }
 

@@ -70,7 +70,8 @@ AttentionCore restored(const CoreRecord& record, const variable_list& tensors) {
 }
 
 // The gradients of differentiable(core) from those of what attention read and, where defined, of the raw values.
-variable_list input_gradients(const AttentionCore& core, const AttentionOperands& grads, const at::Tensor& grad_values) {
+variable_list input_gradients(const AttentionCore& core, const AttentionOperands& grads,
+                              const at::Tensor& grad_values) {
   variable_list projected;
   for (const at::Tensor& x : core.projected) projected.push_back(at::empty_like(x));
   AttentionInputs slices;

@@ -1,6 +1,6 @@
 #pragma once
-// From projected queries, keys, values and gate logits to attention's output, with a backward that keeps the projections
-// alone and makes everything else again.
+// From projected queries, keys, values and gate logits to attention's output, with a backward that keeps the
+// projections alone and makes everything else again.
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct AttentionCore {
   // cos, sin, weights, eps, first_values, gate and lambdas; q, k, v and logits are views of `projected` to be set here.
   ops::AttentionInputs inputs = {};
   bool selective = false;
-  at::Tensor mask;              // as Sequence's
+  at::Tensor mask;  // as Sequence's
   bool returns_values = false;
 };
 

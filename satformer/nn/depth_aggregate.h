@@ -46,11 +46,11 @@ class DepthAggregateImpl : public torch::nn::Module {
   // With one way only `r` is defined.
   Streams forward(const DepthHistory& history);
 
-  Linear w1{nullptr};                   // [K, d]
-  Linear w2{nullptr};                   // [C l, K], row c l + j
-  at::Tensor static_weight;             // s [C, l]: 0; without pre_post_norm the last column 1
-  std::vector<RMSNorm> pre_da_norms;    // one a source; empty without pre_post_norm
-  std::vector<RMSNorm> post_da_norms;   // one a way, weights 1e-3 at the start
+  Linear w1{nullptr};                  // [K, d]
+  Linear w2{nullptr};                  // [C l, K], row c l + j
+  at::Tensor static_weight;            // s [C, l]: 0; without pre_post_norm the last column 1
+  std::vector<RMSNorm> pre_da_norms;   // one a source; empty without pre_post_norm
+  std::vector<RMSNorm> post_da_norms;  // one a way, weights 1e-3 at the start
 
  private:
   at::Tensor weights(const DepthHistory& history);

@@ -32,8 +32,8 @@ class HyperConnectionImpl : public torch::nn::Module {
   // Hs' from a read and the layer's output [B, T, d]; writes over read.mixed.
   static at::Tensor write(HyperConnectionRead& read, const at::Tensor& output);
 
-  // static_alpha [n, n + 1] = [e_{k mod n} | I], static_beta [n] = 1, norm.weight [d] = 1, norm.bias [d] = 0 (layer norm
-  // alone), dynamic_alpha_proj [d, n + 1] = 0, dynamic_beta_proj [d] = 0, both scales [1] = 0.01 at the start.
+  // static_alpha [n, n + 1] = [e_{k mod n} | I], static_beta [n] = 1, norm.weight [d] = 1, norm.bias [d] = 0 (layer
+  // norm alone), dynamic_alpha_proj [d, n + 1] = 0, dynamic_beta_proj [d] = 0, both scales [1] = 0.01 at the start.
   ops::HyperConnection parameters;
 };
 TORCH_MODULE(HyperConnection);

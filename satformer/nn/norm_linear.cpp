@@ -71,8 +71,8 @@ void append(variable_list& to, variable_list from) {
 // Inputs: x, pending (if any), the norm's weight, eps, the packed weight, its parameters. Outputs: y, and with
 // a pending part the sum.
 struct NormLinear : torch::autograd::Function<NormLinear> {
-  static variable_list forward(AutogradContext* context, const at::Tensor& x,
-                               const std::optional<at::Tensor>& pending, const at::Tensor& norm_weight, double eps, PackedWeight* packed,
+  static variable_list forward(AutogradContext* context, const at::Tensor& x, const std::optional<at::Tensor>& pending,
+                               const at::Tensor& norm_weight, double eps, PackedWeight* packed,
                                at::TensorList parameters) {
     const at::ScalarType dtype = compute_dtype(x);
     const NoAutocast no_autocast(x.device().type());

@@ -108,8 +108,7 @@ bool Trainer::update(const LossTotal& total, StepMetrics& metrics) {
   metrics.loss = total.mean();
   metrics.grad_norm = optim::global_norm(gradients) / targets;
   if (!std::isfinite(metrics.loss) || !std::isfinite(metrics.grad_norm)) return false;
-  optimizer_->step(metrics.learning_rate,
-                   optim::clip_factor(metrics.grad_norm, config_.training.grad_clip) / targets);
+  optimizer_->step(metrics.learning_rate, optim::clip_factor(metrics.grad_norm, config_.training.grad_clip) / targets);
   return true;
 }
 

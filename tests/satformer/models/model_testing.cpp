@@ -149,9 +149,10 @@ class Pass {
                                     std::int64_t ways) const {
     const at::Tensor& x = outputs.back();
     const auto sources = static_cast<std::int64_t>(outputs.size());
-    const at::Tensor inner = norm(x, at::ones({1}, at::kDouble), config_.norm_eps)
-                                 .matmul(parameter(name + "w1.weight").t());
-    const at::Tensor weights = (inner * 0.5 * (1 + at::erf(inner / std::sqrt(2.0)))).matmul(parameter(name + "w2.weight").t());
+    const at::Tensor inner =
+        norm(x, at::ones({1}, at::kDouble), config_.norm_eps).matmul(parameter(name + "w1.weight").t());
+    const at::Tensor weights =
+        (inner * 0.5 * (1 + at::erf(inner / std::sqrt(2.0)))).matmul(parameter(name + "w2.weight").t());
     std::vector<at::Tensor> streams;
     for (std::int64_t c = 0; c < ways; ++c) {
       at::Tensor sum = at::zeros_like(x);
@@ -172,9 +173,8 @@ class Pass {
     std::vector<at::Tensor> streams(static_cast<std::size_t>(config_.expansion_rate), lookup());
     for (std::int64_t i = 0; i < config_.num_hidden_layers; ++i) {
       const std::string block = block_name(i);
-      streams = connect(block + "attn_hc.", streams, [&](const at::Tensor& x) {
-        return attention(i, block_norm(block + "attn_norm", x), result);
-      });
+      streams = connect(block + "attn_hc.", streams,
+                        [&](const at::Tensor& x) { return attention(i, block_norm(block + "attn_norm", x), result); });
       streams = connect(block + "mlp_hc.", streams, [&](const at::Tensor& x) { return mlp(block, x); });
       result.layers.push_back(sum(streams));
     }
@@ -202,8 +202,10 @@ class Pass {
       beta[s] = parameter(name + "static_beta")[row];
       if (config_.use_dynamic_hc) {
         const at::Tensor u = stream_norm(name, streams[s]);
-        alpha = alpha + parameter(name + "dynamic_alpha_scale") * bounded(u.matmul(parameter(name + "dynamic_alpha_proj")));
-        beta[s] = beta[s] + parameter(name + "dynamic_beta_scale") * bounded(u.matmul(parameter(name + "dynamic_beta_proj")));
+        alpha =
+            alpha + parameter(name + "dynamic_alpha_scale") * bounded(u.matmul(parameter(name + "dynamic_alpha_proj")));
+        beta[s] =
+            beta[s] + parameter(name + "dynamic_beta_scale") * bounded(u.matmul(parameter(name + "dynamic_beta_proj")));
       }
       for (std::size_t m = 0; m <= n; ++m) {
         mixed[m] = mixed[m] + alpha.select(-1, static_cast<std::int64_t>(m)).unsqueeze(-1) * streams[s];

@@ -13,7 +13,8 @@ using nn::Linear;
 using nn::LinearOptions;
 using nn::PackedWeight;
 
-std::vector<Linear> make_layers(std::int64_t in, const std::vector<std::int64_t>& out, bool bias, at::ScalarType dtype) {
+std::vector<Linear> make_layers(std::int64_t in, const std::vector<std::int64_t>& out, bool bias,
+                                at::ScalarType dtype) {
   std::vector<Linear> layers;
   for (std::size_t i = 0; i < out.size(); ++i) {
     // The second layer never has a bias: a pack may mix both kinds.
@@ -97,8 +98,7 @@ TEST_CASE("norm_linear is norm and products", "[nn]") {
         nn::RMSNorm norm(nn::RMSNormOptions{6, 0.01}, at::TensorOptions(at::kDouble));
         const at::Tensor x = at::randn({2, T, 6}, at::kDouble).requires_grad_(true);
         const at::Tensor added = at::randn({2, T, 6}, at::kDouble).requires_grad_(true);
-        const nn::NormLinearOutput found =
-            nn::norm_linear({x, pending ? added : at::Tensor()}, norm, packed);
+        const nn::NormLinearOutput found = nn::norm_linear({x, pending ? added : at::Tensor()}, norm, packed);
         const at::Tensor sum = pending ? x + added : x;
         const at::Tensor y = separate_products(plain_norm(sum, norm->weight, 0.01), layers);
         check_same({found.sum, found.y}, {sum, y}, 1e-12);
