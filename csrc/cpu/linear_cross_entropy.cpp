@@ -50,9 +50,9 @@ at::Tensor sum_of(const at::Tensor& losses) {
 std::tuple<at::Tensor, at::Tensor, at::Tensor> run(const char* op, const CrossEntropyArguments& arguments) {
   check_cross_entropy(op, arguments);
   check_targets(op, arguments);
-  const CrossEntropyResults results = cross_entropy_in_chunks(
-      arguments, rows_a_chunk(arguments.hidden, arguments.weight),
-      [](const LogitRows& rows) { at::native::satformer_logit_rows_stub(at::kCPU, rows); });
+  const CrossEntropyResults results =
+      cross_entropy_in_chunks(arguments, rows_a_chunk(arguments.hidden, arguments.weight),
+                              [](const LogitRows& rows) { at::native::satformer_logit_rows_stub(at::kCPU, rows); });
   return {sum_of(results.losses), results.grad_hidden, results.grad_weight};
 }
 

@@ -25,10 +25,9 @@ acc_t largest_of(const acc_t* x, int64_t n) {
     if (count < Vec::size()) v = Vec::set(Vec(kLowest), v, count);
     largest[k] = vec::maximum(largest[k], v);
   });
-  return vec::vec_reduce_all<acc_t>([](Vec a, Vec b) { return vec::maximum(a, b); },
-                                    vec::maximum(vec::maximum(largest[0], largest[1]),
-                                                 vec::maximum(largest[2], largest[3])),
-                                    Vec::size());
+  return vec::vec_reduce_all<acc_t>(
+      [](Vec a, Vec b) { return vec::maximum(a, b); },
+      vec::maximum(vec::maximum(largest[0], largest[1]), vec::maximum(largest[2], largest[3])), Vec::size());
 }
 
 // The sum of exp(x - largest); the exponentials are kept in `out` where it is given, which may be x.

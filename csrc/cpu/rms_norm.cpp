@@ -37,9 +37,11 @@ at::Tensor rms_norm_apply_cpu(const at::Tensor& sum, const at::Tensor& weight, c
   return y;
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> rms_norm_backward_cpu(
-    const at::Tensor& grad_y, const std::optional<at::Tensor>& grad_sum, const at::Tensor& sum,
-    const at::Tensor& weight, const at::Tensor& inverse_rms, std::optional<at::ScalarType> residual_dtype) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> rms_norm_backward_cpu(const at::Tensor& grad_y,
+                                                                     const std::optional<at::Tensor>& grad_sum,
+                                                                     const at::Tensor& sum, const at::Tensor& weight,
+                                                                     const at::Tensor& inverse_rms,
+                                                                     std::optional<at::ScalarType> residual_dtype) {
   // Enough blocks to share out, few enough to add up.
   constexpr NormBlocks kBlocks{/*least_rows=*/16, /*most_blocks=*/128};
   const NormGradients out = check_norm_backward(grad_y, grad_sum, sum, weight, inverse_rms, residual_dtype);

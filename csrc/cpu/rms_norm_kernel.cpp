@@ -58,8 +58,8 @@ void norm(const NormRows& rows) {
         if (!sum.direct()) reading<acc_t>(rows.sum).load(i, out, n);  // as it was rounded
         row = out;
       }
-      inverse_rms[i] = acc_t(1) / std::sqrt(sum_of_squares(row, n) / static_cast<acc_t>(n) +
-                                            static_cast<acc_t>(rows.eps));
+      inverse_rms[i] =
+          acc_t(1) / std::sqrt(sum_of_squares(row, n) / static_cast<acc_t>(n) + static_cast<acc_t>(rows.eps));
       acc_t* out = y.target(i, scratch.row(2));
       scale(out, row, inverse_rms[i], weight, n);
       y.write(i, out, n);

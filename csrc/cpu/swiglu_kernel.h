@@ -1,6 +1,6 @@
 #pragma once
-// The CPU kernels' entry points; swiglu_kernel.cpp is compiled once for each CPU capability. Every tensor is a matrix of
-// rows, contiguous in its last dimension.
+// The CPU kernels' entry points; swiglu_kernel.cpp is compiled once for each CPU capability. Every tensor is a matrix
+// of rows, contiguous in its last dimension.
 #include <ATen/core/Tensor.h>
 #include <ATen/native/DispatchStub.h>
 

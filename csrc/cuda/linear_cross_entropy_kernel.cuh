@@ -22,7 +22,9 @@ struct RunningSum {
     largest = next;
   }
   // What the sum must be multiplied by when `next` is the largest.
-  __device__ __forceinline__ float shrink(float next) const { return largest == -INFINITY ? 1.f : expf(largest - next); }
+  __device__ __forceinline__ float shrink(float next) const {
+    return largest == -INFINITY ? 1.f : expf(largest - next);
+  }
 };
 
 template <typename T>

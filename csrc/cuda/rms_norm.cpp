@@ -69,9 +69,11 @@ at::Tensor rms_norm_apply_cuda(const at::Tensor& sum, const at::Tensor& weight, 
   return y;
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> rms_norm_backward_cuda(
-    const at::Tensor& grad_y, const std::optional<at::Tensor>& grad_sum, const at::Tensor& sum,
-    const at::Tensor& weight, const at::Tensor& inverse_rms, std::optional<at::ScalarType> residual_dtype) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> rms_norm_backward_cuda(const at::Tensor& grad_y,
+                                                                      const std::optional<at::Tensor>& grad_sum,
+                                                                      const at::Tensor& sum, const at::Tensor& weight,
+                                                                      const at::Tensor& inverse_rms,
+                                                                      std::optional<at::ScalarType> residual_dtype) {
   // Blocks enough to fill a GPU, few enough that reading their sums again costs little.
   constexpr NormBlocks kBlocks{/*least_rows=*/4, /*most_blocks=*/1024};
   const c10::cuda::CUDAGuard device(sum.device());

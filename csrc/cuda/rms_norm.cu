@@ -28,8 +28,8 @@ cudaError_t launch_norm_backward(const NormBackwardArguments& a, cudaStream_t st
   if (a.rows > 0) {
     const dim3 threads = threads_for(a.n);
     const int64_t groups = divide_up(a.rows, a.rows_a_block);
-    const cudaError_t error = launch(
-        norm_backward_kernel, {dim3(static_cast<unsigned>(divide_up(groups, threads.y))), threads, stream}, a);
+    const cudaError_t error =
+        launch(norm_backward_kernel, {dim3(static_cast<unsigned>(divide_up(groups, threads.y))), threads, stream}, a);
     if (error != cudaSuccess) return error;
   }
   return launch(sum_partial_kernel,

@@ -14,8 +14,8 @@ struct NormArguments {
   Input x, residual;
   Input weight;  // one row, float32
   float eps;
-  Output sum, y;             // sum absent without a residual
-  float* inverse_rms;        // [rows], written
+  Output sum, y;               // sum absent without a residual
+  float* inverse_rms;          // [rows], written
   const float* given_inverse;  // [rows], or null; where given, y is made with it and inverse_rms is not written
 };
 

@@ -12,8 +12,8 @@ template <typename pointer>
 struct Matrix {
   pointer data = nullptr;
   DType dtype = DType::kFloat32;
-  int64_t stride = 0;      // elements from row to row
-  bool on_grid = false;    // every row starts on 16 bytes
+  int64_t stride = 0;    // elements from row to row
+  bool on_grid = false;  // every row starts on 16 bytes
 };
 using Input = Matrix<const void*>;
 using Output = Matrix<void*>;

@@ -22,8 +22,9 @@ at::Tensor swiglu_cuda(const at::Tensor& packed) {
   const c10::cuda::CUDAGuard device(packed.device());
   at::Tensor y = check_swiglu(packed);
   const at::Tensor rows = rows_of(packed), out = rows_of(y);
-  C10_CUDA_CHECK(launch_swiglu({out.size(0), out.size(1), input_of(half(rows, 0)), input_of(half(rows, 1)), output_of(out)},
-                               c10::cuda::getCurrentCUDAStream()));
+  C10_CUDA_CHECK(
+      launch_swiglu({out.size(0), out.size(1), input_of(half(rows, 0)), input_of(half(rows, 1)), output_of(out)},
+                    c10::cuda::getCurrentCUDAStream()));
   return y;
 }
 

@@ -12,7 +12,8 @@ struct Piece {
   int64_t row, begin;
 };
 __device__ __forceinline__ Piece piece_of_thread(int64_t rows, int64_t f) {
-  const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, pieces = (f + kEight - 1) / kEight;
+  const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x,
+                pieces = (f + kEight - 1) / kEight;
   const int64_t row = thread / pieces;
   return {row < rows ? row : -1, (thread - row * pieces) * kEight};
 }

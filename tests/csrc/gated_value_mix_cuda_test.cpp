@@ -21,8 +21,8 @@ using ops::Gate;
 using torch::autograd::variable_list;
 
 MixInputs inputs_on_cuda(const MixInputs& in) {
-  MixInputs out{to_cuda(in.v), to_cuda(in.first_values), to_cuda(in.logits), std::nullopt, std::nullopt,
-                to_cuda(in.grad)};
+  MixInputs out{to_cuda(in.v), to_cuda(in.first_values), to_cuda(in.logits), std::nullopt,
+                std::nullopt,  to_cuda(in.grad)};
   if (in.scale) out.scale = to_cuda(*in.scale);
   if (in.shift) out.shift = to_cuda(*in.shift);
   return out;
@@ -46,17 +46,17 @@ MixResult mix_and_differentiate(const MixInputs& in, const Mix& mix) {
 }
 
 MixResult operator_result(const MixInputs& in, Gate gate) {
-  return mix_and_differentiate(in, [gate](const auto& v, const auto& first, const auto& logits, const auto& scale,
-                                          const auto& shift) {
-    return ops::gated_value_mix(v, first, logits, gate, scale, shift);
-  });
+  return mix_and_differentiate(
+      in, [gate](const auto& v, const auto& first, const auto& logits, const auto& scale, const auto& shift) {
+        return ops::gated_value_mix(v, first, logits, gate, scale, shift);
+      });
 }
 
 MixResult reference_result(const MixInputs& in, Gate gate) {
-  return mix_and_differentiate(in, [gate](const auto& v, const auto& first, const auto& logits, const auto& scale,
-                                          const auto& shift) {
-    return ops::gated_value_mix_reference(v, first, logits, gate, scale, shift);
-  });
+  return mix_and_differentiate(
+      in, [gate](const auto& v, const auto& first, const auto& logits, const auto& scale, const auto& shift) {
+        return ops::gated_value_mix_reference(v, first, logits, gate, scale, shift);
+      });
 }
 
 void check_on_cuda(const MixCase& c, std::uint64_t seed) {

@@ -68,8 +68,8 @@ Allowed allowed_errors(const LossInputs& in, double scale) {
   const at::Tensor h = to_double(in.hidden), w = to_double(in.weight), logits = at::mm(h, w.t());
   const auto N = static_cast<double>(h.size(0)), d = static_cast<double>(h.size(1)), V = static_cast<double>(w.size(0));
   const at::Tensor counts = (in.targets != kIgnored).to(at::kDouble).unsqueeze(1);
-  const at::Tensor logit_error = std::get<0>(
-      (d * u * at::mm(h.abs(), w.abs().t()) + rounded * logits.abs()).max(1, /*keepdim=*/true));
+  const at::Tensor logit_error =
+      std::get<0>((d * u * at::mm(h.abs(), w.abs().t()) + rounded * logits.abs()).max(1, /*keepdim=*/true));
   const at::Tensor largest = std::get<0>(logits.abs().max(1, true));
   const at::Tensor token = 2 * logit_error + u * (V + 32 + 8 * largest);
   const at::Tensor p = at::softmax(logits, 1) * counts;
@@ -79,10 +79,11 @@ Allowed allowed_errors(const LossInputs& in, double scale) {
   const at::Tensor gradient_error = scale * (p * (2 * token) + 4 * u * onehot) + (rounded + 4 * u) * gradient;
   const double tiny = dtype == at::kHalf ? 0x1p-24 : 0x1p-126;
   const at::Tensor to_hidden = at::mm(gradient, w.abs()), to_weight = at::mm(gradient.t(), h.abs());
-  return {scale * ((token * counts).sum().item<double>() + 2 * u * at::logsumexp(logits, 1).abs().sum().item<double>()) +
-              tiny,
-          at::mm(gradient_error, w.abs()) + (V * u + 2 * rounding(dtype)) * to_hidden + tiny * V,
-          at::mm(gradient_error.t(), h.abs()) + (N * u + 2 * rounding(dtype)) * to_weight + tiny * N};
+  return {
+      scale * ((token * counts).sum().item<double>() + 2 * u * at::logsumexp(logits, 1).abs().sum().item<double>()) +
+          tiny,
+      at::mm(gradient_error, w.abs()) + (V * u + 2 * rounding(dtype)) * to_hidden + tiny * V,
+      at::mm(gradient_error.t(), h.abs()) + (N * u + 2 * rounding(dtype)) * to_weight + tiny * N};
 }
 
 bool within(const at::Tensor& got, const at::Tensor& expected, const at::Tensor& allowed) {
@@ -173,7 +174,8 @@ TEST_CASE("linear_cross_entropy: masks, float32 gradients of a bfloat16 weight, 
       in.hidden, in.weight, in.targets, kIgnored, 1, {false, true}, at::kFloat);
   CHECK_FALSE(grad_hidden.defined());
   CHECK(grad_weight.scalar_type() == at::kFloat);
-  const auto whole = ops::linear_cross_entropy_with_gradients(in.hidden, in.weight, in.targets, kIgnored, 1, {true, true});
+  const auto whole =
+      ops::linear_cross_entropy_with_gradients(in.hidden, in.weight, in.targets, kIgnored, 1, {true, true});
   CHECK(at::equal(std::get<2>(whole), grad_weight.to(at::kBFloat16)));
   CHECK_FALSE(std::get<2>(ops::linear_cross_entropy_with_gradients(in.hidden, in.weight, in.targets, kIgnored, 1,
                                                                    {true, false}))
@@ -201,7 +203,8 @@ TEST_CASE("linear_cross_entropy: masks, float32 gradients of a bfloat16 weight, 
 
 TEST_CASE("linear_cross_entropy: the number of threads changes no bit of the loss", "[ops]") {
   const LossInputs in = make_loss_inputs(900, 1, 3001, at::kFloat, 8);  // d 1: products have no order
-  const auto results = with_threads([&] { return variable_list{ops::linear_cross_entropy(in.hidden, in.weight, in.targets)}; });
+  const auto results =
+      with_threads([&] { return variable_list{ops::linear_cross_entropy(in.hidden, in.weight, in.targets)}; });
   CHECK(at::equal(results[0][0], results[1][0]));
 }
 
@@ -213,14 +216,12 @@ TEST_CASE("linear_cross_entropy: errors, schemas, dispatch keys, meta tensors, a
   const std::string op = "linear_cross_entropy: ";
   at::Tensor wrong = in.targets.clone();
   wrong[5] = 6;
-  CHECK(error(in.hidden, in.weight, wrong) ==
-        op + "targets must be 0 .. 5 or the ignore_index -100, got 6 at index 5");
+  CHECK(error(in.hidden, in.weight, wrong) == op + "targets must be 0 .. 5 or the ignore_index -100, got 6 at index 5");
   wrong[5] = -1;
   CHECK(error(in.hidden, in.weight, wrong) ==
         op + "targets must be 0 .. 5 or the ignore_index -100, got -1 at index 5");
   CHECK(error(in.hidden[0], in.weight, in.targets) == op + "hidden must be [N, d], got [4]");
-  CHECK(error(in.hidden, in.weight.t(), in.targets) ==
-        op + "weight must be [V, 4] for a hidden of [9, 4], got [4, 6]");
+  CHECK(error(in.hidden, in.weight.t(), in.targets) == op + "weight must be [V, 4] for a hidden of [9, 4], got [4, 6]");
   CHECK(error(in.hidden, in.weight.to(at::kHalf), in.targets) == op + "weight must be Float like hidden, got Half");
   CHECK(error(in.hidden, in.weight, in.targets.to(at::kInt)) == op + "targets must be int64, got Int");
   CHECK(error(in.hidden, in.weight, in.targets.slice(0, 1)) ==
@@ -239,8 +240,9 @@ TEST_CASE("linear_cross_entropy: errors, schemas, dispatch keys, meta tensors, a
   const auto meta = [](at::IntArrayRef sizes, at::ScalarType dtype) {
     return at::empty(sizes, at::TensorOptions(at::kMeta).dtype(dtype));
   };
-  const auto [loss, grad_hidden, grad_weight] = ops::linear_cross_entropy_with_gradients(
-      meta({9, 4}, at::kBFloat16), meta({6, 4}, at::kBFloat16), meta({9}, at::kLong), -100, 1, {true, true}, at::kFloat);
+  const auto [loss, grad_hidden, grad_weight] =
+      ops::linear_cross_entropy_with_gradients(meta({9, 4}, at::kBFloat16), meta({6, 4}, at::kBFloat16),
+                                               meta({9}, at::kLong), -100, 1, {true, true}, at::kFloat);
   CHECK((loss.is_meta() && loss.dim() == 0 && loss.scalar_type() == at::kFloat));
   CHECK((grad_hidden.scalar_type() == at::kBFloat16 && grad_weight.scalar_type() == at::kFloat));
   CHECK(grad_weight.sizes() == at::IntArrayRef({6, 4}));
@@ -251,7 +253,8 @@ TEST_CASE("linear_cross_entropy: errors, schemas, dispatch keys, meta tensors, a
     cast = ops::linear_cross_entropy(in.hidden, in.weight, in.targets);
   }
   CHECK(cast.scalar_type() == at::kFloat);
-  CHECK(at::equal(cast, ops::linear_cross_entropy(in.hidden.to(at::kBFloat16), in.weight.to(at::kBFloat16), in.targets)));
+  CHECK(
+      at::equal(cast, ops::linear_cross_entropy(in.hidden.to(at::kBFloat16), in.weight.to(at::kBFloat16), in.targets)));
 }
 
 }  // namespace satformer::tests::cross_entropy_tests

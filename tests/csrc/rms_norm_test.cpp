@@ -108,8 +108,8 @@ void check_gradients(const NormCase& c, const NormInputs& in, const at::Tensor& 
                    weight = in.weight.detach().requires_grad_();
   const auto out = ops::add_rms_norm(x, residual, weight, kEps, c.out_dtype);
   CHECK_FALSE(std::get<2>(out).requires_grad());
-  const variable_list got = torch::autograd::grad({std::get<0>(out), std::get<1>(out)}, {x, residual, weight},
-                                                  {in.grad_sum, in.grad_y});
+  const variable_list got =
+      torch::autograd::grad({std::get<0>(out), std::get<1>(out)}, {x, residual, weight}, {in.grad_sum, in.grad_y});
   CHECK(at::equal(got[0], grad_x));
   CHECK(at::equal(got[1], grad_residual.defined() ? grad_residual : grad_x));
   CHECK(at::equal(got[2], grad_weight));
@@ -147,9 +147,8 @@ TEST_CASE("rms_norm: values and gradients for every mixture of dtypes", "[ops]")
 }
 
 TEST_CASE("rms_norm: values and gradients for every size and layout", "[ops]") {
-  const std::vector<Sizes> all{{1},       {7},      {1, 1},    {3, 1},   {2, 7},    {5, 64},    {2, 3, 37},
-                               {4, 257},  {33, 31}, {6, 1536}, {0, 5},   {2, 0, 8}, {2, 2, 768}, {2100, 9},
-                               {3, 5, 32}};
+  const std::vector<Sizes> all{{1},      {7},       {1, 1}, {3, 1},    {2, 7},      {5, 64},   {2, 3, 37}, {4, 257},
+                               {33, 31}, {6, 1536}, {0, 5}, {2, 0, 8}, {2, 2, 768}, {2100, 9}, {3, 5, 32}};
   std::uint64_t seed = 100;
   for (const Sizes& sizes : all) {
     for (const RowLayout layout : kRowLayouts) {
@@ -195,8 +194,7 @@ TEST_CASE("rms_norm: second derivatives, and gradients of one output alone", "[o
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(largest_difference(got[i], expected[i]) < 1e-12);
 
   const auto [sum, y, inverse_rms] = ops::add_rms_norm(in.x, in.residual, in.weight, kEps);
-  const variable_list of_sum =
-      torch::autograd::grad({sum}, leaves, {in.grad_sum}, true, false, /*allow_unused=*/true);
+  const variable_list of_sum = torch::autograd::grad({sum}, leaves, {in.grad_sum}, true, false, /*allow_unused=*/true);
   CHECK(at::equal(of_sum[0], in.grad_sum));
   CHECK(at::equal(of_sum[1], in.grad_sum));
   CHECK_FALSE(of_sum[2].defined());
@@ -229,8 +227,7 @@ TEST_CASE("rms_norm: wrong arguments are named with what was expected and what c
   CHECK(error(x.slice(1, 0, 2), weight, 0, at::kFloat) == op + "residual must be [2, 3, 8] like x, got [2, 2, 8]");
   CHECK(error(x.to(at::kLong), weight, 0, at::kFloat) ==
         op + "residual must be float32, bfloat16 or float16 (float64 on CPU alone), got Long on cpu");
-  CHECK(error(x, at::ones({7}), 0, at::kFloat) ==
-        op + "weight must be [8], the last dimension of the rows, got [7]");
+  CHECK(error(x, at::ones({7}), 0, at::kFloat) == op + "weight must be [8], the last dimension of the rows, got [7]");
   CHECK(error(x, weight, -1, at::kFloat) == op + "eps must not be negative, got -1");
   CHECK(error(x, weight, 0, at::kLong) ==
         op + "out_dtype must be float32, bfloat16 or float16 (float64 on CPU alone), got Long on cpu");

@@ -57,8 +57,7 @@ void check(const Sizes& sizes, at::ScalarType dtype, at::ScalarType grad_dtype, 
   // s (1 + a (1 - s)): an error of s also enters through 1 - s, which may be small.
   const at::Tensor gate = p.detach().slice(-1, 0, half.back()), up = p.detach().slice(-1, half.back());
   const at::Tensor s = at::sigmoid(gate);
-  const at::Tensor magnitude =
-      at::cat({(g * up).abs() * s * (1 + gate.abs()), (g * gate).abs() * s}, -1);
+  const at::Tensor magnitude = at::cat({(g * up).abs() * s * (1 + gate.abs()), (g * gate).abs() * s}, -1);
   CHECK((grad_packed.scalar_type() == dtype && grad_packed.is_contiguous()));
   CHECK(worst_error(grad_packed, expected_grad, magnitude, dtype, kUlps) <= 1);
 
@@ -71,12 +70,13 @@ void check(const Sizes& sizes, at::ScalarType dtype, at::ScalarType grad_dtype, 
 }  // namespace
 
 TEST_CASE("swiglu: values and gradients for every dtype, size and layout", "[ops]") {
-  const std::vector<Sizes> all{{2},      {14},       {1, 2},  {3, 2},    {2, 14},      {5, 128},   {2, 3, 74},
-                               {4, 514}, {6, 6144},  {0, 6},  {2, 0, 8}, {3, 0},       {2, 2, 2050}, {3, 5, 62}};
+  const std::vector<Sizes> all{{2},      {14},      {1, 2}, {3, 2},    {2, 14}, {5, 128},     {2, 3, 74},
+                               {4, 514}, {6, 6144}, {0, 6}, {2, 0, 8}, {3, 0},  {2, 2, 2050}, {3, 5, 62}};
   std::uint64_t seed = 1;
   for (const Sizes& sizes : all) {
     for (const RowLayout layout : kRowLayouts) {
-      for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble}) check(sizes, dtype, dtype, layout, seed++);
+      for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble})
+        check(sizes, dtype, dtype, layout, seed++);
       check(sizes, at::kBFloat16, at::kFloat, layout, seed++);
     }
   }
@@ -94,7 +94,8 @@ TEST_CASE("swiglu: large gates overflow nothing, NaN stays NaN", "[ops]") {
     CHECK(at::isfinite(std::get<0>(ops::swiglu_backward(at::ones_like(gate), packed, false))).all().item<bool>());
     const at::Tensor nan = at::full({2, 2}, std::numeric_limits<double>::quiet_NaN(), gate.options());
     CHECK(at::isnan(ops::swiglu(nan)).all().item<bool>());
-    CHECK(at::isnan(std::get<0>(ops::swiglu_backward(at::ones({2, 1}, gate.options()), nan, false))).all().item<bool>());
+    CHECK(
+        at::isnan(std::get<0>(ops::swiglu_backward(at::ones({2, 1}, gate.options()), nan, false))).all().item<bool>());
   }
 }
 

@@ -85,11 +85,14 @@ CUDA_HOST_TEST(targets_out_of_range_are_not_read_and_make_nan) {
 
 CUDA_HOST_TEST(large_logits_do_not_overflow) {
   const int64_t V = 3;
-  Buffer<float> logits(std::vector<float>{5000.f, 5000.f, 4000.f, -INFINITY, -5000.f, -5000.f, NAN, 0.f, 0.f}, "logits");
+  Buffer<float> logits(std::vector<float>{5000.f, 5000.f, 4000.f, -INFINITY, -5000.f, -5000.f, NAN, 0.f, 0.f},
+                       "logits");
   Buffer<int64_t> targets(std::vector<int64_t>{0, 1, 1}, "targets");
   Buffer<float> losses(3, "losses");
-  CHECK(launch_logit_rows({3, V, matrix<void*>(logits.data(), DType::kFloat32, V), targets, losses, kIgnored, 1.f, true},
-                          nullptr) == cudaSuccess, "launch");
+  CHECK(
+      launch_logit_rows({3, V, matrix<void*>(logits.data(), DType::kFloat32, V), targets, losses, kIgnored, 1.f, true},
+                        nullptr) == cudaSuccess,
+      "launch");
   const double log2 = std::log(2.);
   CHECK_CLOSE("losses", losses.data(), {{log2, 1}, {log2, 1}, {NAN, 0}}, 4);
   CHECK_CLOSE("gradients", logits.data(),

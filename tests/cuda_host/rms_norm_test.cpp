@@ -25,13 +25,23 @@ void check_norm(int64_t rows, int64_t n, RowLayout layout) {
   const RowMatrix<float> weight("weight", 1, n, layout, 3);
   RowMatrix<X> sum("sum", rows, n, layout);
   RowMatrix<Y> y("y", rows, n, layout), plain("y", rows, n, layout), again("y", rows, n, layout);
-  RowMatrix<float> inverse("inverse_rms", 1, rows, RowLayout::kDense), unused("inverse_rms", 1, rows, RowLayout::kDense);
-  NormArguments a{rows, n, x.input(), residual.input(), weight.input(), static_cast<float>(kEps), sum.output(),
-                  y.output(), const_cast<float*>(inverse.data()), nullptr};
+  RowMatrix<float> inverse("inverse_rms", 1, rows, RowLayout::kDense),
+      unused("inverse_rms", 1, rows, RowLayout::kDense);
+  NormArguments a{rows,
+                  n,
+                  x.input(),
+                  residual.input(),
+                  weight.input(),
+                  static_cast<float>(kEps),
+                  sum.output(),
+                  y.output(),
+                  const_cast<float*>(inverse.data()),
+                  nullptr};
   CHECK(launch_norm(a, nullptr) == cudaSuccess, text(rows, n, layout));
   CHECK_CLOSE(text(rows, n, layout) + "sum", sum.data(), sum.expect([&](int64_t i, int64_t j) {
     return Expected{x(i, j) + residual(i, j), std::fabs(x(i, j) + residual(i, j))};
-  }), 1);
+  }),
+              1);
   // From the rounded sum.
   const auto inverse_of = [&](int64_t i) {
     double squares = 0;
@@ -46,12 +56,21 @@ void check_norm(int64_t rows, int64_t n, RowLayout layout) {
   };
   CHECK_CLOSE(text(rows, n, layout) + "inverse_rms", inverse.data(), inverse.expect([&](int64_t, int64_t i) {
     return Expected{inverses[static_cast<size_t>(i)], inverses[static_cast<size_t>(i)]};
-  }), ulps);
+  }),
+              ulps);
   CHECK_CLOSE(text(rows, n, layout) + "y", y.data(), y.expect(y_of), ulps);
 
   // rms_norm and rms_norm_apply of the sum: no residual, no sum; the kept inverse.
-  NormArguments b{rows, n, sum.input(), {}, weight.input(), static_cast<float>(kEps), {}, plain.output(),
-                  const_cast<float*>(unused.data()), nullptr};
+  NormArguments b{rows,
+                  n,
+                  sum.input(),
+                  {},
+                  weight.input(),
+                  static_cast<float>(kEps),
+                  {},
+                  plain.output(),
+                  const_cast<float*>(unused.data()),
+                  nullptr};
   CHECK(launch_norm(b, nullptr) == cudaSuccess, text(rows, n, layout));
   CHECK_CLOSE(text(rows, n, layout) + "rms_norm", plain.data(), plain.expect(y_of), ulps);
   b.y = again.output();
@@ -65,7 +84,8 @@ void check_norm(int64_t rows, int64_t n, RowLayout layout) {
 template <typename X, typename G, typename R, typename W>
 void check_backward(int64_t rows, int64_t n, int64_t rows_a_block, bool with_grad_sum, RowLayout layout) {
   const std::string where = text(rows, n, layout) + "rows a block " + std::to_string(rows_a_block) + ": ";
-  const double ulps = 16 + static_cast<double>(n), blocks = static_cast<double>((rows + rows_a_block - 1) / rows_a_block);
+  const double ulps = 16 + static_cast<double>(n),
+               blocks = static_cast<double>((rows + rows_a_block - 1) / rows_a_block);
   const RowMatrix<X> x("sum", rows, n, layout, 1), grad_sum("grad_sum", rows, n, layout, 2);
   const RowMatrix<G> grad("grad_y", rows, n, layout, 3);
   const RowMatrix<float> weight("weight", 1, n, layout, 4), inverse("inverse_rms", 1, rows, RowLayout::kDense, 5);
@@ -73,9 +93,18 @@ void check_backward(int64_t rows, int64_t n, int64_t rows_a_block, bool with_gra
   RowMatrix<R> grad_residual("grad_residual", rows, n, layout);
   RowMatrix<W> grad_weight("grad_weight", 1, n, RowLayout::kDense);
   RowMatrix<float> partial("partial_sums", static_cast<int64_t>(blocks), n, RowLayout::kDense);
-  NormBackwardArguments a{rows, n, rows_a_block, grad.input(), with_grad_sum ? grad_sum.input() : Input{}, x.input(),
-                          weight.input(), inverse.data(), grad_x.output(), grad_residual.output(),
-                          const_cast<float*>(partial.data()), grad_weight.output()};
+  NormBackwardArguments a{rows,
+                          n,
+                          rows_a_block,
+                          grad.input(),
+                          with_grad_sum ? grad_sum.input() : Input{},
+                          x.input(),
+                          weight.input(),
+                          inverse.data(),
+                          grad_x.output(),
+                          grad_residual.output(),
+                          const_cast<float*>(partial.data()),
+                          grad_weight.output()};
   CHECK(launch_norm_backward(a, nullptr) == cudaSuccess, where);
   std::vector<double> dots, sizes;
   for (int64_t i = 0; i < rows; ++i) {
@@ -91,8 +120,8 @@ void check_backward(int64_t rows, int64_t n, int64_t rows_a_block, bool with_gra
   const auto grad_x_of = [&](int64_t i, int64_t j) {
     const double r = inverse(0, i), g = grad(i, j) * weight(0, j), through = with_grad_sum ? grad_sum(i, j) : 0;
     return Expected{through + r * (g - x(i, j) * r * r * dots[static_cast<size_t>(i)]),
-                    std::fabs(through) + std::fabs(r) * (std::fabs(g) + std::fabs(x(i, j)) * r * r *
-                                                                            sizes[static_cast<size_t>(i)])};
+                    std::fabs(through) +
+                        std::fabs(r) * (std::fabs(g) + std::fabs(x(i, j)) * r * r * sizes[static_cast<size_t>(i)])};
   };
   CHECK_CLOSE(where + "grad_x", grad_x.data(), grad_x.expect(grad_x_of), ulps);
   CHECK_CLOSE(where + "grad_residual", grad_residual.data(), grad_residual.expect(grad_x_of), ulps);
@@ -104,7 +133,8 @@ void check_backward(int64_t rows, int64_t n, int64_t rows_a_block, bool with_gra
       e.magnitude += std::fabs(term);
     }
     return e;
-  }), 16 + static_cast<double>(rows));
+  }),
+              16 + static_cast<double>(rows));
 }
 
 }  // namespace

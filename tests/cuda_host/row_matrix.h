@@ -24,11 +24,15 @@ template <typename T>
 class RowMatrix {
  public:
   RowMatrix(const char* name, int64_t rows, int64_t n, RowLayout layout, unsigned seed)
-      : rows_(rows), n_(n), stride_(n + (layout == RowLayout::kGap ? 8 : 0)),
+      : rows_(rows),
+        n_(n),
+        stride_(n + (layout == RowLayout::kGap ? 8 : 0)),
         host_(cuda_host::normal<T>(static_cast<size_t>(rows * stride_), seed)),
         device_(host_, name, layout == RowLayout::kUnaligned ? 1 : 0) {}
   RowMatrix(const char* name, int64_t rows, int64_t n, RowLayout layout)
-      : rows_(rows), n_(n), stride_(n + (layout == RowLayout::kGap ? 8 : 0)),
+      : rows_(rows),
+        n_(n),
+        stride_(n + (layout == RowLayout::kGap ? 8 : 0)),
         device_(static_cast<size_t>(rows * stride_), name, layout == RowLayout::kUnaligned ? 1 : 0) {}
 
   Input input() const { return matrix<const void*>(device_.data(), dtype_of_type<T>(), stride_); }

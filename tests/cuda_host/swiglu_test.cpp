@@ -35,8 +35,8 @@ void check_swiglu(int64_t rows, int64_t f, RowLayout layout) {
   };
   CHECK_CLOSE(where + "y", y.data(), y.expect(y_of), kUlps);
 
-  SwigluBackwardArguments b{rows, f, grad.input(), gate, up, grad_packed.output(), columns(grad_packed.output(), f),
-                            again.output()};
+  SwigluBackwardArguments b{
+      rows, f, grad.input(), gate, up, grad_packed.output(), columns(grad_packed.output(), f), again.output()};
   CHECK(launch_swiglu_backward(b, nullptr) == cudaSuccess, where);
   const auto gradient_of = [&](int64_t i, int64_t j) {
     const int64_t k = j < f ? j : j - f;
