@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <new>
 #include <stdexcept>
@@ -60,6 +61,8 @@ int run(CLI::App& app, int argc, char** argv) {
     return wrong_usage(app, error.what());
   } catch (const std::invalid_argument& error) {
     return wrong_usage(app, error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(fmt::format("{}: {}", error.path1().string(), error.code().message()), kFailure);
   } catch (const std::bad_alloc&) {
     return report("out of memory", kFailure);
   } catch (const c10::Error& error) {

@@ -37,7 +37,7 @@ void check_output(const fs::path& output, bool overwrite) {
   }
 }
 
-OutputFolder::OutputFolder(fs::path output) : output_(without_trailing_slash(std::move(output))) {
+OutputFolder::OutputFolder(const fs::path& output) : output_(without_trailing_slash(output)) {
   const fs::path parent = output_.has_parent_path() ? output_.parent_path() : fs::path(".");
   StagedDirectory::remove_stale(parent);
   if (fs::exists(output_)) {

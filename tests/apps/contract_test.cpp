@@ -48,7 +48,14 @@ TEST_CASE("wrong usage exits 2 and says so on standard error", "[apps]") {
       {"train", "config.json", "--resume", "--resume-from", "x"},
       {"train", "config.json", "--json", "/no/such/folder/result.json"},
       {"eval"},
+      {"train", "config.json", "--json", folder.path()},
+      {"train", "config.json", "--set", "learning_rate"},
+      {"train", "config.json", "--set", "=3"},
+      {"prepare", "--input", "x", "--output", "y", "--seed", "-1"},
+      {"prepare", "--input", "x", "--output", "y", "--vocab-size", "99999999999"},
+      {"prepare", "--input", "x", "--output", "y", "--vocab-size", "0"},
       {"eval", "x", "--split", "test"},
+      {"eval", "x", "--dtype", "int8"},
   };
   for (const auto& arguments : wrong) {
     const CommandResult result = run_command(arguments, folder.path());
@@ -56,6 +63,7 @@ TEST_CASE("wrong usage exits 2 and says so on standard error", "[apps]") {
     CHECK(result.exit_code == 2);
     CHECK(result.out.empty());
     CHECK_THAT(result.err, StartsWith("satformer: error: "));
+    CHECK(result.err.size() < 300);
   }
   CHECK_THAT(run_command({}, folder.path()).err,
              StartsWith("satformer: error: a command is required: prepare, train, "));
