@@ -78,8 +78,11 @@ void check_write(const at::Tensor& mixed, const at::Tensor& beta, const at::Tens
   check_beta_and_out(streams, beta, out);
   if (in_place && !mixed.is_meta()) {  // memory exists, and its layout is not symbolic
     at::assert_no_internal_overlap(mixed);
-    at::assert_no_overlap(mixed, out);
-    at::assert_no_overlap(mixed, beta);
+    for (const at::Tensor& read : {out, beta}) {
+      TORCH_CHECK(!read.is_alias_of(mixed),
+                  "hyper_connection_write_: out and beta must not share memory with mixed, which is overwritten; clone "
+                  "them or use hyper_connection_write");
+    }
   }
 }
 

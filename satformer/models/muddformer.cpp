@@ -58,11 +58,12 @@ at::Tensor MUDDFormer::hidden_states(const ModelInput& input, nn::Observer* obse
   nn::Streams streams{x, x, x, x};
   for (std::int64_t i = 0; i < num_layers(); ++i) {
     MUDDBlock block = blocks_[static_cast<std::size_t>(i)];
+    // In the order in which the backward pass reaches them, so that recomputation adds up the gradients alike.
     const nn::Segment segment = [block, sequence, i](const std::vector<at::Tensor>& inputs) mutable {
-      return std::vector<at::Tensor>{block->forward({inputs[0], inputs[1], inputs[2], inputs[3]}, sequence, i)};
+      return std::vector<at::Tensor>{block->forward({inputs[3], inputs[2], inputs[1], inputs[0]}, sequence, i)};
     };
     const at::Tensor hidden =
-        run_segment(segment, {streams.q, streams.k, streams.v, streams.r}, *block, observer).front();
+        run_segment(segment, {streams.r, streams.v, streams.k, streams.q}, *block, observer).front();
     if (observer != nullptr) observer->hidden(i, hidden);
     history.add(hidden);
     streams = block->da->forward(history);

@@ -68,8 +68,8 @@ void append(variable_list& to, variable_list from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// Inputs: x, pending (if any), the norm's weight, eps, the packed weight, its parameters. Outputs: y, and with
-// a pending part the sum.
+// Inputs: x, pending (if any), the norm's weight, eps, the packed weight, its parameters. Outputs: y and the sum (x
+// itself without a pending part), so that what else flows back into the stream joins in the same pass.
 struct NormLinear : torch::autograd::Function<NormLinear> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x, const std::optional<at::Tensor>& pending,
                                const at::Tensor& norm_weight, double eps, PackedWeight* packed,
@@ -87,7 +87,7 @@ struct NormLinear : torch::autograd::Function<NormLinear> {
     keep(context, *packed, parameters);
     context->save_for_backward({sum, norm_weight, inverse_rms, weight});
     const at::Tensor y = product(normalized, weight, packed->bias(dtype));
-    return pending.has_value() ? variable_list{y, sum} : variable_list{y};
+    return {y, sum};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
@@ -96,8 +96,8 @@ struct NormLinear : torch::autograd::Function<NormLinear> {
     const at::Tensor &sum = saved[0], &norm_weight = saved[1], &inverse_rms = saved[2], &weight = saved[3];
     const NoAutocast no_autocast(sum.device().type());
     const WeightRecord& record = kept(context);
-    const bool has_pending = grads.size() == 2;
-    const at::Tensor grad_sum = has_pending ? grads[1] : at::Tensor();
+    const bool has_pending = context->saved_data.count("pending") > 0;
+    const at::Tensor& grad_sum = grads[1];
     const std::optional<at::ScalarType> pending_dtype =
         has_pending ? std::optional(static_cast<at::ScalarType>(context->saved_data["pending"].toInt())) : std::nullopt;
     const at::Tensor normalized = ops::rms_norm_apply(sum, norm_weight, inverse_rms, weight.scalar_type());
@@ -169,7 +169,7 @@ NormLinearOutput norm_linear(const Stream& x, const RMSNorm& norm, PackedWeight&
   const auto pending = x.pending.defined() ? std::optional(x.pending) : std::nullopt;
   const variable_list outputs =
       NormLinear::apply(x.sum, pending, norm->weight, norm->eps(), &weight, at::TensorList(weight.parameters()));
-  return {outputs.size() == 2 ? outputs[1] : x.sum, outputs[0]};
+  return {outputs[1], outputs[0]};
 }
 
 at::Tensor packed_linear(const at::Tensor& x, PackedWeight& weight) {

@@ -130,7 +130,7 @@ TEST_CASE("keys without meaning are listed", "[models][model_config]") {
 
 TEST_CASE("unknown keys and wrong types are errors", "[models][model_config]") {
   CHECK(error_of({{"hidden_sise", 64}}) == "config.json: unknown key \"hidden_sise\", did you mean \"hidden_size\"?");
-  CHECK(error_of({{"dwa_period", 1}}).find("unknown key \"dwa_period\"") != std::string::npos);
+  CHECK(error_of({{"dwa_periods", 1}}).find("unknown key \"dwa_periods\"") != std::string::npos);
   CHECK(error_of({{"num_heads", "four"}}).find("num_heads") != std::string::npos);
   CHECK(error_of({{"qk_norm", 1}}).find("qk_norm") != std::string::npos);
 }
