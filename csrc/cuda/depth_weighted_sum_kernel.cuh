@@ -127,7 +127,7 @@ __device__ __forceinline__ void load_gradients(const DepthSumLaunch& a, const De
   const int64_t b = token / a.T, t = token - b * a.T, d = a.d;
   float square[W] = {}, along[W] = {};
   for (int64_t c = threadIdx.x * P; c < d; c += blockDim.x * P) {
-    float sum[W][P], to_base[P] = {};
+    float sum[W][P] = {}, to_base[P] = {};
     if (a.output_norms) sum_sources<T>(a, 0, b, t, c, factors, sum);
 #pragma unroll
     for (int w = 0; w < W; ++w) {
