@@ -53,5 +53,5 @@ TEST_CASE("prepare's memory does not grow with its input", "[apps][prepare]") {
   const long small = prepare("small", tokenizer), large = prepare("large", tokenizer);
   INFO(small << " KiB, then " << large << " KiB");
   // 27 MB more text, of which not even the bytes were held; both runs fill the queues.
-  CHECK(large - small < 20 * 1024);
+  CHECK(large - small < 20L * 1024);
 }
