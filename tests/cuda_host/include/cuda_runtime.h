@@ -57,5 +57,11 @@ cudaError_t launch_kernel_ex(const cudaLaunchConfig_t* config, void (*kernel)(Pa
 
 #define cudaLaunchKernelEx ::cuda_host::launch_kernel_ex
 
+// CUDA's header has this form, which takes the kernel itself, for nvcc alone.
+template <typename... Parameters>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute, int value) {
+  return ::cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
+}
+
 #include "tests/cuda_host/device_functions.h"
 #include "tests/cuda_host/rendezvous.h"
