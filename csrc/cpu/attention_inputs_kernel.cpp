@@ -25,9 +25,9 @@ void forward_head(scalar_t* out, const scalar_t* input, const acc_t* weight, acc
   const acc_t* x = widened(input, scratch, hd);
   acc_t* y = unfinished(out, scratch);
   if (weight) {
-    rotate_row<true>(y, x, inverse_rms(x, eps, rotation.half), weight, rotation);
+    norm_rotate_row(y, x, weight, eps, rotation);
   } else {
-    rotate_row<false>(y, x, acc_t(1), weight, rotation);
+    rotate_row(y, x, rotation);
   }
   finish(out, y, hd);
 }
@@ -171,11 +171,9 @@ class Backward {
       rotate_back_row(dx, g, rotation);
       return finish(out, dx, pass_.hd);
     }
-    acc_t* unrotated = scratch;
-    rotate_back_row(unrotated, g, rotation);
     const acc_t* x = widened(input, scratch + pass_.hd, pass_.hd);
     acc_t* dx = unfinished(out, scratch + pass_.hd);
-    norm_backward_row(dx, dweight, unrotated, x, weight, pass_.eps, rotation.half);
+    norm_rotate_backward_row(dx, dweight, g, x, weight, pass_.eps, rotation, scratch);
     finish(out, dx, pass_.hd);
   }
 
