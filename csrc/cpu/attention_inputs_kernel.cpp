@@ -25,11 +25,36 @@ void forward_head(scalar_t* out, const scalar_t* input, const acc_t* weight, acc
   const acc_t* x = widened(input, scratch, hd);
   acc_t* y = unfinished(out, scratch);
   if (weight) {
-    rotate_row<true>(y, x, inverse_rms(x, eps, rotation.half), weight, rotation);
+    norm_rotate_row(y, x, weight, eps, rotation);
   } else {
-    rotate_row<false>(y, x, acc_t(1), weight, rotation);
+    rotate_row(y, x, rotation);
   }
   finish(out, y, hd);
+}
+
+// The values of a token. gate_memory: 4 H_kv numbers.
+template <typename scalar_t, typename acc_t>
+void forward_values(const Pass<scalar_t>& pass, const Values<scalar_t*>& out, const Values<const scalar_t*>& v,
+                    int64_t b, int64_t t, acc_t* gate_memory) {
+  switch (pass.mix) {
+    case ValueMix::kNone:
+      for (int64_t h = 0; h < pass.H_kv; ++h) {
+        std::memcpy(out.row(b, t, h), v.row(b, t, h), pass.hd * sizeof(scalar_t));
+      }
+      return;
+    case ValueMix::kSelective: {
+      const GateRow<acc_t> gates = pass.gates(b, t, gate_memory);
+      for (int64_t h = 0; h < pass.H_kv; ++h) {
+        mix_row(out.row(b, t, h), v.row(b, t, h), pass.first.row(b, t, h), gates.alpha[h], pass.hd);
+      }
+      return;
+    }
+    case ValueMix::kStatic:
+      for (int64_t h = 0; h < pass.H_kv; ++h) {
+        combine_row(out.row(b, t, h), v.row(b, t, h), pass.first.row(b, t, h), pass.lambda1, pass.lambda2, pass.hd);
+      }
+      return;
+  }
 }
 
 template <typename scalar_t>
@@ -39,10 +64,9 @@ void forward(const AttentionInputs& in, const AttentionOperands& out) {
   const auto q = reading<scalar_t>(in.q), k = reading<scalar_t>(in.k), v = reading<scalar_t>(in.v);
   const auto to_q = writing<scalar_t>(out.q), to_k = writing<scalar_t>(out.k);
   const auto to_v = writing_or_null<scalar_t>(out.v);
-  const int64_t hd = pass.hd;
   at::parallel_for(0, pass.B * pass.T, pass.tokens_a_block(), [&](int64_t begin, int64_t end) {
-    const Memory<acc_t> memory(hd + 4 * pass.H_kv);
-    acc_t *scratch = memory.data(), *gate_memory = scratch + hd;
+    const Memory<acc_t> memory(pass.hd + 4 * pass.H_kv);
+    acc_t *scratch = memory.data(), *gate_memory = scratch + pass.hd;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / pass.T, t = i % pass.T;
       const Rotation<acc_t> rotation = pass.rotation(b, t);
@@ -52,21 +76,7 @@ void forward(const AttentionInputs& in, const AttentionOperands& out) {
       for (int64_t h = 0; h < pass.H_kv; ++h) {
         forward_head(to_k.row(b, t, h), k.row(b, t, h), pass.k_weight, pass.eps, rotation, scratch);
       }
-      if (!to_v.data) continue;
-      if (pass.mix == ValueMix::kSelective) {
-        const GateRow<acc_t> gates = pass.gates(b, t, gate_memory);
-        for (int64_t h = 0; h < pass.H_kv; ++h) {
-          mix_row(to_v.row(b, t, h), v.row(b, t, h), pass.first.row(b, t, h), gates.alpha[h], hd);
-        }
-      } else if (pass.mix == ValueMix::kStatic) {
-        for (int64_t h = 0; h < pass.H_kv; ++h) {
-          combine_row(to_v.row(b, t, h), v.row(b, t, h), pass.first.row(b, t, h), pass.lambda1, pass.lambda2, hd);
-        }
-      } else {
-        for (int64_t h = 0; h < pass.H_kv; ++h) {
-          std::memcpy(to_v.row(b, t, h), v.row(b, t, h), hd * sizeof(scalar_t));
-        }
-      }
+      if (to_v.data) forward_values(pass, to_v, v, b, t, gate_memory);
     }
   });
 }
@@ -118,8 +128,9 @@ class Backward {
         acc_t* block_sums = sums.data() + block * sums_size;
         std::fill(block_sums, block_sums + sums_size, acc_t(0));
         const int64_t first = block * block_tokens, last = std::min(tokens, first + block_tokens);
-        for (int64_t i = first; i < last; ++i)
+        for (int64_t i = first; i < last; ++i) {
           token(i / pass_.T, i % pass_.T, Sums<acc_t>(block_sums, pass_.hd), scratch.data());
+        }
       }
     });
     const int64_t hd = pass_.hd;
@@ -160,11 +171,9 @@ class Backward {
       rotate_back_row(dx, g, rotation);
       return finish(out, dx, pass_.hd);
     }
-    acc_t* unrotated = scratch;
-    rotate_back_row(unrotated, g, rotation);
     const acc_t* x = widened(input, scratch + pass_.hd, pass_.hd);
     acc_t* dx = unfinished(out, scratch + pass_.hd);
-    norm_backward_row(dx, dweight, unrotated, x, weight, pass_.eps, rotation.half);
+    norm_rotate_backward_row(dx, dweight, g, x, weight, pass_.eps, rotation, scratch);
     finish(out, dx, pass_.hd);
   }
 

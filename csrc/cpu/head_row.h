@@ -29,7 +29,7 @@ C10_ALWAYS_INLINE VecOf<acc_t> load(const acc_t* data, std::int64_t n) {
   return n == VecOf<acc_t>::size() ? VecOf<acc_t>::loadu(data) : VecOf<acc_t>::loadu(data, n);
 }
 template <typename acc_t>
-C10_ALWAYS_INLINE void store(acc_t* data, const VecOf<acc_t>& x, std::int64_t n) {
+C10_ALWAYS_INLINE void store(acc_t* data, const at::vec::Vectorized<acc_t>& x, std::int64_t n) {
   n == VecOf<acc_t>::size() ? x.store(data) : x.store(data, static_cast<int>(n));
 }
 template <typename acc_t>
@@ -74,79 +74,108 @@ void finish([[maybe_unused]] scalar_t* row, [[maybe_unused]] const acc_t* result
   }
 }
 
+// n numbers of each half of a row.
+template <typename acc_t>
+struct Halves {
+  VecOf<acc_t> first, second;
+};
+template <typename acc_t>
+C10_ALWAYS_INLINE Halves<acc_t> load_halves(const acc_t* row, std::int64_t half, std::int64_t i, std::int64_t n) {
+  return {load(row + i, n), load(row + half + i, n)};
+}
+template <typename acc_t>
+C10_ALWAYS_INLINE void store_halves(acc_t* row, const Halves<acc_t>& x, std::int64_t half, std::int64_t i,
+                                    std::int64_t n) {
+  store(row + i, x.first, n);
+  store(row + half + i, x.second, n);
+}
+
 // One token's rotation.
 template <typename acc_t>
 struct Rotation {
   const acc_t *cos, *sin;
   std::int64_t half;  // hd / 2
+
+  C10_ALWAYS_INLINE Halves<acc_t> forth(const Halves<acc_t>& x, std::int64_t i, std::int64_t n) const {
+    const VecOf<acc_t> c = load(cos + i, n), s = load(sin + i, n);
+    return {x.first * c - x.second * s, at::vec::fmadd(x.first, s, x.second * c)};
+  }
+  C10_ALWAYS_INLINE Halves<acc_t> back(const Halves<acc_t>& y, std::int64_t i, std::int64_t n) const {
+    const VecOf<acc_t> c = load(cos + i, n), s = load(sin + i, n);
+    return {at::vec::fmadd(y.second, s, y.first * c), y.second * c - y.first * s};
+  }
 };
 
-// 1 / sqrt(mean(x^2) + eps)
+// y = RoPE(x). y may be x.
 template <typename acc_t>
-acc_t inverse_rms(const acc_t* x, acc_t eps, std::int64_t half) {
-  VecOf<acc_t> sum1(0), sum2(0);
-  each_vector<acc_t>(half, [&](std::int64_t i, std::int64_t n) {
-    const VecOf<acc_t> x1 = load(x + i, n), x2 = load(x + half + i, n);
-    sum1 = at::vec::fmadd(x1, x1, sum1);
-    sum2 = at::vec::fmadd(x2, x2, sum2);
-  });
-  return acc_t(1) / std::sqrt(sum_of<acc_t>(sum1 + sum2) / static_cast<acc_t>(2 * half) + eps);
-}
-
-// y = RoPE(x * inverse * weight), or RoPE(x) without a weight. y may be x.
-template <bool kNorm, typename acc_t>
-void rotate_row(acc_t* y, const acc_t* x, acc_t inverse, const acc_t* weight, const Rotation<acc_t>& rotation) {
-  using Vec = VecOf<acc_t>;
-  const std::int64_t half = rotation.half;
-  const Vec r(inverse);
-  each_vector<acc_t>(half, [&](std::int64_t i, std::int64_t n) {
-    Vec x1 = load(x + i, n), x2 = load(x + half + i, n);
-    if constexpr (kNorm) {
-      x1 = x1 * r * load(weight + i, n);
-      x2 = x2 * r * load(weight + half + i, n);
-    }
-    const Vec cos = load(rotation.cos + i, n), sin = load(rotation.sin + i, n);
-    store<acc_t>(y + i, x1 * cos - x2 * sin, n);
-    store<acc_t>(y + half + i, at::vec::fmadd(x1, sin, x2 * cos), n);
-  });
-}
-
-// y = RoPE^-1(g). y may be g.
-template <typename acc_t>
-void rotate_back_row(acc_t* y, const acc_t* g, const Rotation<acc_t>& rotation) {
-  using Vec = VecOf<acc_t>;
+void rotate_row(acc_t* y, const acc_t* x, const Rotation<acc_t>& rotation) {
   const std::int64_t half = rotation.half;
   each_vector<acc_t>(half, [&](std::int64_t i, std::int64_t n) {
-    const Vec g1 = load(g + i, n), g2 = load(g + half + i, n);
-    const Vec cos = load(rotation.cos + i, n), sin = load(rotation.sin + i, n);
-    store<acc_t>(y + i, at::vec::fmadd(g2, sin, g1 * cos), n);
-    store<acc_t>(y + half + i, g2 * cos - g1 * sin, n);
+    store_halves(y, rotation.forth(load_halves(x, half, i, n), i, n), half, i, n);
   });
 }
 
-// The gradient of RMSNorm(x) * weight, with r = 1 / sqrt(mean(x^2) + eps) and n = x r:
+// dx = RoPE^-1(g). dx may be g.
+template <typename acc_t>
+void rotate_back_row(acc_t* dx, const acc_t* g, const Rotation<acc_t>& rotation) {
+  const std::int64_t half = rotation.half;
+  each_vector<acc_t>(half, [&](std::int64_t i, std::int64_t n) {
+    store_halves(dx, rotation.back(load_halves(g, half, i, n), i, n), half, i, n);
+  });
+}
+
+template <typename acc_t>
+acc_t inverse_rms(const Halves<acc_t>& squares, acc_t eps, std::int64_t hd) {
+  return acc_t(1) / std::sqrt(sum_of<acc_t>(squares.first + squares.second) / static_cast<acc_t>(hd) + eps);
+}
+
+// sums += x * y, half by half.
+template <typename acc_t>
+C10_ALWAYS_INLINE void add_products(Halves<acc_t>& sums, const Halves<acc_t>& x, const Halves<acc_t>& y) {
+  sums.first = at::vec::fmadd(x.first, y.first, sums.first);
+  sums.second = at::vec::fmadd(x.second, y.second, sums.second);
+}
+
+// y = RoPE(x weight / sqrt(mean(x^2) + eps)). y may be x.
+template <typename acc_t>
+void norm_rotate_row(acc_t* y, const acc_t* x, const acc_t* weight, acc_t eps, const Rotation<acc_t>& rotation) {
+  using Vec = VecOf<acc_t>;
+  const std::int64_t half = rotation.half;
+  Halves<acc_t> squares{Vec(0), Vec(0)};
+  each_vector<acc_t>(half, [&](std::int64_t i, std::int64_t n) {
+    const Halves<acc_t> a = load_halves(x, half, i, n);
+    add_products(squares, a, a);
+  });
+  const Vec r(inverse_rms(squares, eps, 2 * half));
+  each_vector<acc_t>(half, [&](std::int64_t i, std::int64_t n) {
+    const Halves<acc_t> a = load_halves(x, half, i, n), w = load_halves(weight, half, i, n);
+    store_halves(y, rotation.forth({a.first * r * w.first, a.second * r * w.second}, i, n), half, i, n);
+  });
+}
+
+// The gradients of norm_rotate_row's x and weight. With g the gradient of y, rotated back, r = 1 / sqrt(mean(x^2) +
+// eps) and n = x r:
 //   dx = r (g weight - n mean(g n weight)),   dweight += g n
-// dx may be x.
+// dx may be x. rotated: hd numbers of scratch, may be dy.
 template <typename acc_t>
-void norm_backward_row(acc_t* dx, acc_t* dweight, const acc_t* g, const acc_t* x, const acc_t* weight, acc_t eps,
-                       std::int64_t half) {
+void norm_rotate_backward_row(acc_t* dx, acc_t* dweight, const acc_t* dy, const acc_t* x, const acc_t* weight,
+                              acc_t eps, const Rotation<acc_t>& rotation, acc_t* rotated) {
   using Vec = VecOf<acc_t>;
-  const std::int64_t hd = 2 * half;
-  Vec squares1(0), squares2(0), products1(0), products2(0);
+  const std::int64_t half = rotation.half, hd = 2 * half;
+  Halves<acc_t> squares{Vec(0), Vec(0)}, products{Vec(0), Vec(0)};
   each_vector<acc_t>(half, [&](std::int64_t i, std::int64_t n) {
-    const Vec x1 = load(x + i, n), x2 = load(x + half + i, n);
-    squares1 = at::vec::fmadd(x1, x1, squares1);
-    squares2 = at::vec::fmadd(x2, x2, squares2);
-    products1 = at::vec::fmadd(x1, load(g + i, n) * load(weight + i, n), products1);
-    products2 = at::vec::fmadd(x2, load(g + half + i, n) * load(weight + half + i, n), products2);
+    const Halves<acc_t> g = rotation.back(load_halves(dy, half, i, n), i, n);
+    const Halves<acc_t> a = load_halves(x, half, i, n), w = load_halves(weight, half, i, n);
+    store_halves(rotated, g, half, i, n);
+    add_products(squares, a, a);
+    add_products(products, a, {g.first * w.first, g.second * w.second});
   });
-  const acc_t inverse = acc_t(1) / std::sqrt(sum_of<acc_t>(squares1 + squares2) / static_cast<acc_t>(hd) + eps);
-  const acc_t mean = sum_of<acc_t>(products1 + products2) * inverse / static_cast<acc_t>(hd);
-  const Vec r(inverse), m(mean);
+  const acc_t inverse = inverse_rms(squares, eps, hd);
+  const Vec r(inverse), mean(sum_of<acc_t>(products.first + products.second) * inverse / static_cast<acc_t>(hd));
   each_vector<acc_t>(hd, [&](std::int64_t i, std::int64_t n) {
-    const Vec gradient = load(g + i, n), normalized = load(x + i, n) * r;
-    store<acc_t>(dweight + i, at::vec::fmadd(gradient, normalized, load(dweight + i, n)), n);
-    store<acc_t>(dx + i, r * (gradient * load(weight + i, n) - normalized * m), n);
+    const Vec g = load(rotated + i, n), normalized = load(x + i, n) * r;
+    store(dweight + i, at::vec::fmadd(g, normalized, load(dweight + i, n)), n);
+    store<acc_t>(dx + i, r * (g * load(weight + i, n) - normalized * mean), n);
   });
 }
 

@@ -38,20 +38,6 @@ variable_list gradients(Forward forward, const ops::AttentionInputs& in, const o
                                /*retain_graph=*/create_graph, create_graph);
 }
 
-// Roundings of each gradient: those of a row, and one for each row of a sum.
-std::vector<double> ulps_in_order(const ops::AttentionInputs& in) {
-  const double row = row_ulps(in.q.size(3)), tokens = static_cast<double>(in.q.size(0) * in.q.size(1));
-  std::vector<double> list{row, row, kArithmeticUlps};
-  if (in.q_weight.defined()) {
-    list.push_back(row + tokens * static_cast<double>(in.q.size(2)));
-    list.push_back(row + tokens * static_cast<double>(in.k.size(2)));
-  }
-  if (in.first_values.defined()) list.push_back(kArithmeticUlps);
-  if (in.logits.defined()) list.push_back(row);
-  if (in.lambda1.defined()) list.insert(list.end(), 2, row + tokens * static_cast<double>(in.k.size(2)));
-  return list;
-}
-
 void check_gradients(const Case& c, std::uint64_t seed) {
   INFO(c.text());
   const Inputs x = make_inputs(c, seed);
@@ -59,7 +45,7 @@ void check_gradients(const Case& c, std::uint64_t seed) {
   const ops::AttentionOperands grads = to_double(x.grads);
   const variable_list expected = gradients(ops::attention_inputs_reference, d, grads);
   const variable_list magnitude = in_order(d, gradient_magnitudes(d, grads)), inputs = differentiable(x.in);
-  const std::vector<double> ulps = ulps_in_order(x.in);
+  const std::vector<double> ulps = gradient_ulps(x.in);
 
   const ops::AttentionInputGradients returned =
       ops::attention_inputs_backward(x.in, x.grads, x.targets, kAll);  // over NaN: all of it must be written

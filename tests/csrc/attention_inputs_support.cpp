@@ -186,4 +186,17 @@ ops::AttentionInputAllGradients gradient_magnitudes(const ops::AttentionInputs& 
   return m;
 }
 
+std::vector<double> gradient_ulps(const ops::AttentionInputs& in) {
+  const double row = row_ulps(in.q.size(3)), tokens = static_cast<double>(in.q.size(0) * in.q.size(1));
+  std::vector<double> list{row, row, kArithmeticUlps};
+  if (in.q_weight.defined()) {
+    list.push_back(row + tokens * static_cast<double>(in.q.size(2)));
+    list.push_back(row + tokens * static_cast<double>(in.k.size(2)));
+  }
+  if (in.first_values.defined()) list.push_back(kArithmeticUlps);
+  if (in.logits.defined()) list.push_back(row);
+  if (in.lambda1.defined()) list.insert(list.end(), 2, row + tokens * static_cast<double>(in.k.size(2)));
+  return list;
+}
+
 }  // namespace satformer::tests::attention

@@ -64,6 +64,9 @@ ops::AttentionInputAllGradients gradient_magnitudes(const ops::AttentionInputs& 
 // Roundings in a row beyond a few: its sum of squares, and in the backward pass another sum over hd.
 inline double row_ulps(std::int64_t hd) { return kArithmeticUlps + 2 * static_cast<double>(hd); }
 
+// Roundings of each gradient, in the order of differentiable(): those of a row, and one for each row of a sum.
+std::vector<double> gradient_ulps(const ops::AttentionInputs& in);
+
 inline const std::vector<ops::ValueMix> kAllMixes{ops::ValueMix::kNone, ops::ValueMix::kSelective,
                                                   ops::ValueMix::kStatic};
 
