@@ -5,8 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include <algorithm>
-#include <iterator>
+#include <array>
 
 #include "csrc/ops/dense_checks.h"
 #include "csrc/ops/depth_weighted_sum_calls.h"
@@ -55,15 +54,12 @@ struct DepthWeightedSum : torch::autograd::Function<DepthWeightedSum> {
     const at::TensorList sources = all.slice(0, S), norm_weights = all.slice(S + 1, norms),
                          inverse_rms = all.slice(S + 1 + norms, norms), output_norms = all.slice(S + 1 + 2 * norms);
     // Edges count the defined tensor arguments, lists one by one.
-    std::size_t edge = 0;
-    const auto wants = [&](std::size_t count) {
-      bool any = false;
-      for (std::size_t i = 0; i < count; ++i) any = context->needs_input_grad(edge++) || any;
-      return any;
-    };
-    DepthSumMask mask;
     const std::array<std::size_t, 6> counts{S, 1, has_base ? 1U : 0U, norms, norms, output_norms.size()};
-    std::transform(counts.begin(), counts.end(), mask.begin(), wants);
+    DepthSumMask mask{};
+    std::size_t edge = 0;
+    for (std::size_t field = 0; field < counts.size(); ++field) {
+      for (std::size_t i = 0; i < counts[field]; ++i) mask[field] = context->needs_input_grad(edge++) || mask[field];
+    }
     // The base takes no part in the others' gradients; any tensor of its shape says that it is there.
     const std::optional<at::Tensor> base = has_base ? std::optional<at::Tensor>(sources[0]) : std::nullopt;
     auto [grad_sources, grad_weights, grad_base, grad_norm_weights, grad_inverse_rms, grad_output_norms] =

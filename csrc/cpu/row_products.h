@@ -7,6 +7,7 @@
 #include <ATen/cpu/vec/functional.h>
 #include <ATen/cpu/vec/vec.h>
 #include <c10/core/impl/alloc_cpu.h>
+#include <c10/macros/Macros.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -212,10 +213,11 @@ inline std::int64_t next_group(std::int64_t left) { return left <= 6 ? left : le
 
 }  // namespace detail
 
+// Not inlined: GCC would warn of the branches for more rows than a caller has.
 // out_w = [out_w +] sum over j < terms of c[w * ld + j] x_j, for w < rows. No out_w may be an x_j.
 template <typename acc_t>
-void combine(std::int64_t rows, acc_t* const* out, const acc_t* const* x, const acc_t* c, std::int64_t ld,
-             std::int64_t terms, std::int64_t n, bool add) {
+C10_NOINLINE void combine(std::int64_t rows, acc_t* const* out, const acc_t* const* x, const acc_t* c, std::int64_t ld,
+                          std::int64_t terms, std::int64_t n, bool add) {
   for (std::int64_t w = 0, group = 0; w < rows; w += group) {
     group = detail::next_group(rows - w);
     detail::with_count(group, [&](auto count) {
@@ -226,8 +228,8 @@ void combine(std::int64_t rows, acc_t* const* out, const acc_t* const* x, const 
 
 // result[r * ld + w] = <x_r, y_w>, for r < x_rows and w < y_rows.
 template <typename acc_t>
-void dots(acc_t* result, std::int64_t ld, std::int64_t x_rows, const acc_t* const* x, std::int64_t y_rows,
-          const acc_t* const* y, std::int64_t n) {
+C10_NOINLINE void dots(acc_t* result, std::int64_t ld, std::int64_t x_rows, const acc_t* const* x, std::int64_t y_rows,
+                       const acc_t* const* y, std::int64_t n) {
   for (std::int64_t w = 0, group = 0; w < y_rows; w += group) {
     group = detail::next_group(y_rows - w);
     detail::with_count(group, [&](auto count) {

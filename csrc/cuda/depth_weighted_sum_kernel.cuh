@@ -37,11 +37,13 @@ __device__ __forceinline__ void load_source(const DepthSumLaunch& a, int j, int6
   }
 }
 
-// factors[c * sources + j] = w_cj r_j of the token. The caller needs a barrier before reading.
+// factors[c * sources + j] = w_cj r_j of the token; zeros past the last way up to a multiple of W, so that the
+// arithmetic on W ways needs no branches. The caller needs a barrier before reading.
+template <int W>
 __device__ __forceinline__ void load_factors(const DepthSumLaunch& a, int64_t token, float* factors) {
-  for (int e = threadIdx.x; e < a.ways * a.sources; e += blockDim.x) {
+  for (int e = threadIdx.x; e < (a.ways + W - 1) / W * W * a.sources; e += blockDim.x) {
     const int c = e / a.sources, j = e - c * a.sources;
-    factors[e] = weight_of(a, token, c, j) * inverse_of(a, token, j);
+    factors[e] = c < a.ways ? weight_of(a, token, c, j) * inverse_of(a, token, j) : 0.f;
   }
 }
 
@@ -60,7 +62,6 @@ __device__ __forceinline__ void sum_sources(const DepthSumLaunch& a, int first, 
     load_source<T>(a, j, b, t, c, y);
 #pragma unroll
     for (int w = 0; w < W; ++w) {
-      if (first + w >= a.ways) break;
       const float factor = factors[(first + w) * a.sources + j];
 #pragma unroll
       for (int p = 0; p < P; ++p) sum[w][p] = fmaf(factor, y[p], sum[w][p]);
@@ -75,7 +76,7 @@ __global__ void __launch_bounds__(kMaxTokenThreads) depth_sum_kernel(DepthSumLau
   float* sums = memory;
   __shared__ float factors[kMaxWays * kMaxSources], squares[kMaxTokenWarps][W];
   const int64_t token = blockIdx.x, b = token / a.T, t = token - b * a.T, d = a.d;
-  load_factors(a, token, factors);
+  load_factors<W>(a, token, factors);
   __syncthreads();
   for (int first = 0; first < a.ways; first += W) {
     float square[W] = {};
@@ -85,14 +86,14 @@ __global__ void __launch_bounds__(kMaxTokenThreads) depth_sum_kernel(DepthSumLau
       if (a.base.data && !a.output_norms) load_numbers(row_of<T>(a.base, b, t) + c, base);
 #pragma unroll
       for (int w = 0; w < W; ++w) {
-        if (first + w >= a.ways) break;
 #pragma unroll
         for (int p = 0; p < P; ++p) {
           square[w] = fmaf(sum[w][p], sum[w][p], square[w]);
           if (a.output_norms) sums[w * d + c + p] = sum[w][p];
           sum[w][p] += base[p];
         }
-        if (!a.output_norms) store_numbers(static_cast<T*>(out.out[first + w]) + token * d + c, sum[w]);
+        if (!a.output_norms && first + w < a.ways)
+          store_numbers(static_cast<T*>(out.out[first + w]) + token * d + c, sum[w]);
       }
     }
     if (!a.output_norms) continue;
@@ -192,7 +193,7 @@ __global__ void __launch_bounds__(kMaxTokenThreads)
   for (int e = threadIdx.x; e < a.ways * S; e += blockDim.x) weight_sums[e] = 0.f;
   for (int64_t token = chunks.begin(); token < chunks.end(); ++token) {
     const int64_t b = token / a.T, t = token - b * a.T, d = a.d;
-    load_factors(a, token, factors);
+    load_factors<W>(a, token, factors);
     __syncthreads();
     load_gradients<T, W, P>(a, out, token, factors, warps, gradients);
 #pragma unroll 1
@@ -203,11 +204,10 @@ __global__ void __launch_bounds__(kMaxTokenThreads)
         load_source<T>(a, j, b, t, c, y);
 #pragma unroll
         for (int w = 0; w < W; ++w) {
-          if (w >= a.ways) break;
           const float factor = factors[w * S + j];
 #pragma unroll
           for (int p = 0; p < P; ++p) {
-            const float g = gradients[w * d + c + p];
+            const float g = w < a.ways ? gradients[w * d + c + p] : 0.f;
             product[w] = fmaf(g, y[p], product[w]);
             q[p] = fmaf(factor, g, q[p]);
           }
@@ -269,7 +269,7 @@ __global__ void __launch_bounds__(32)
   }
   for (int64_t token = chunks.begin(); token < chunks.end(); ++token) {
     const int64_t b = token / a.T, t = token - b * a.T;
-    float G[W][P], s[W][P] = {};
+    float G[W][P] = {}, s[W][P] = {};
     if (a.output_norms) {
 #pragma unroll 1
       for (int j = 0; j < a.sources; ++j) {
@@ -278,8 +278,7 @@ __global__ void __launch_bounds__(32)
         const float r = inverse_of(a, token, j);
 #pragma unroll
         for (int w = 0; w < W; ++w) {
-          if (w >= a.ways) break;
-          const float factor = weight_of(a, token, w, j) * r;
+          const float factor = w < a.ways ? weight_of(a, token, w, j) * r : 0.f;
 #pragma unroll
           for (int p = 0; p < P; ++p) s[w][p] = fmaf(factor, y[p], s[w][p]);
         }
@@ -308,8 +307,7 @@ __global__ void __launch_bounds__(32)
       const float r = inverse_of(a, token, j);
 #pragma unroll
       for (int w = 0; w < W; ++w) {
-        if (w >= a.ways) break;
-        const float factor = weight_of(a, token, w, j) * r;
+        const float factor = w < a.ways ? weight_of(a, token, w, j) * r : 0.f;
 #pragma unroll
         for (int p = 0; p < P; ++p) q[p] = fmaf(factor, G[w][p], q[p]);
       }

@@ -44,10 +44,8 @@ using Constant = std::integral_constant<int, kValue>;
 template <typename T, typename Function>
 cudaError_t with_bounds(int64_t n, bool packed, const Function& f) {
   constexpr int kPack = Pack<T>::kSize;
-  if (n <= 2) return packed ? f(Constant<2>{}, Constant<kPack>{}) : f(Constant<2>{}, Constant<1>{});
   if (n <= 4) return packed ? f(Constant<4>{}, Constant<kPack>{}) : f(Constant<4>{}, Constant<1>{});
-  // Twice the sums: half the columns, so that all stay in registers.
-  return packed && kPack == 4 ? f(Constant<8>{}, Constant<4>{}) : f(Constant<8>{}, Constant<1>{});
+  return f(Constant<8>{}, Constant<1>{});  // the rare case: registers for the sums, not for columns
 }
 
 unsigned grid(int64_t blocks) { return static_cast<unsigned>(blocks); }

@@ -18,7 +18,19 @@ __device__ __forceinline__ const T* row_of(const StreamRows& rows, const Sizes& 
   return static_cast<const T*>(rows.data) + b * rows.strides.b + t * rows.strides.t + i * rows.strides.h;
 }
 
-// What the block knows of its token, in shared memory.
+// Zeros where the row is not there, so that the arithmetic on N rows needs no branches.
+template <int P, typename T>
+__device__ __forceinline__ void load_if(bool there, const T* row, float (&x)[P]) {
+  if (there) {
+    load_numbers(row, x);
+  } else {
+#pragma unroll
+    for (int p = 0; p < P; ++p) x[p] = 0.f;
+  }
+}
+
+// What the block knows of its token, in shared memory; zeros past n.
+
 template <int N>
 struct TokenCoefficients {
   static constexpr int kSums = N * (N + 2) + N;
@@ -29,6 +41,15 @@ struct TokenCoefficients {
   float logit[N][N + 2], to_logit[N][N + 2], to_scale[N][N + 2], inverse[N], along[N], constant[N];
   float warps[kMaxTokenWarps][kSums];
 };
+
+// Ends in a barrier.
+template <int N>
+__device__ __forceinline__ void clear(TokenCoefficients<N>& s) {
+  float* first = reinterpret_cast<float*>(&s);
+  constexpr int kCount = (sizeof(s) - sizeof(s.warps)) / sizeof(float);  // warps stands last
+  for (int e = threadIdx.x; e < kCount; e += blockDim.x) first[e] = 0.f;
+  __syncthreads();
+}
 
 __device__ __forceinline__ float bounded(const HyperConnectionLaunch& a, float logit) {
   return a.use_tanh ? tanhf(logit) : logit;
@@ -42,9 +63,8 @@ __device__ __forceinline__ void find_means(const HyperConnectionLaunch& a, int64
   for (int64_t c = threadIdx.x * P; c < a.sizes.hd; c += blockDim.x * P) {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      if (i >= n) break;
       float h[P];
-      load_numbers(row_of<T>(a.streams, a.sizes, token, i) + c, h);
+      load_if(i < n, row_of<T>(a.streams, a.sizes, token, i) + c, h);
 #pragma unroll
       for (int p = 0; p < P; ++p) sum[i] += h[p];
     }
@@ -72,9 +92,8 @@ __device__ __forceinline__ void find_coefficients(const HyperConnectionReadLaunc
     float x[N][P];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      if (i >= n) break;
-      load_numbers(row_of<T>(a.streams, a.sizes, token, i) + c, x[i]);
-      const float mean = a.layer_norm ? s.mean[i] : 0.f;
+      load_if(i < n, row_of<T>(a.streams, a.sizes, token, i) + c, x[i]);
+      const float mean = a.layer_norm && i < n ? s.mean[i] : 0.f;
 #pragma unroll
       for (int p = 0; p < P; ++p) {
         x[i][p] -= mean;
@@ -83,12 +102,10 @@ __device__ __forceinline__ void find_coefficients(const HyperConnectionReadLaunc
     }
 #pragma unroll
     for (int m = 0; m < K; ++m) {
-      if (m >= products) break;
       float q[P];
-      load_numbers(a.projections + m * d + c, q);
+      load_if(m < products, a.projections + m * d + c, q);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        if (i >= n) break;
 #pragma unroll
         for (int p = 0; p < P; ++p) dot[i][m] = fmaf(x[i][p], q[p], dot[i][m]);
       }
@@ -127,6 +144,7 @@ __global__ void __launch_bounds__(kMaxTokenThreads) read_kernel(HyperConnectionR
   const HyperConnectionLaunch& a = r.common;
   const int n = static_cast<int>(a.sizes.H);
   const int64_t d = a.sizes.hd, token = blockIdx.x;
+  clear(s);
   if (a.projections) {
     if (a.layer_norm) find_means<T, N, P>(a, token, s);
     find_coefficients<T, N, P>(r, token, s);
@@ -140,19 +158,18 @@ __global__ void __launch_bounds__(kMaxTokenThreads) read_kernel(HyperConnectionR
     float h[N][P];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      if (i < n) load_numbers(row_of<T>(a.streams, a.sizes, token, i) + c, h[i]);
+      load_if(i < n, row_of<T>(a.streams, a.sizes, token, i) + c, h[i]);
     }
 #pragma unroll
     for (int m = 0; m <= N; ++m) {
-      if (m > n) break;
       float sum[P] = {};
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        if (i >= n) break;
+        const float factor = s.alpha[i][m];
 #pragma unroll
-        for (int p = 0; p < P; ++p) sum[p] = fmaf(s.alpha[i][m], h[i][p], sum[p]);
+        for (int p = 0; p < P; ++p) sum[p] = fmaf(factor, h[i][p], sum[p]);
       }
-      store_numbers((m == 0 ? input : mixed + (m - 1) * d) + c, sum);
+      if (m <= n) store_numbers((m == 0 ? input : mixed + (m - 1) * d) + c, sum);
     }
   }
 }
@@ -167,6 +184,13 @@ struct SumOffsets {
         beta(alpha + n * (n + 1)),
         all(beta + n) {}
 };
+
+// The gradient of M_m.
+template <typename T>
+__device__ __forceinline__ const T* gradient_row(const HyperConnectionReadBackwardLaunch& r, int64_t token, int m) {
+  const Sizes& sizes = r.common.sizes;
+  return m == 0 ? row_of<T>(r.grad_input, sizes, token) : row_of<T>(r.grad_mixed, sizes, token, m - 1);
+}
 
 // The gradients of A, from which s.alpha, s.to_logit, s.along and s.constant follow; adds to the small partial sums.
 // Ends in a barrier.
@@ -183,17 +207,14 @@ __device__ __forceinline__ void find_gradient_coefficients(const HyperConnection
     float h[N][P];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      if (i < n) load_numbers(row_of<T>(a.streams, a.sizes, token, i) + c, h[i]);
+      load_if(i < n, row_of<T>(a.streams, a.sizes, token, i) + c, h[i]);
     }
 #pragma unroll
     for (int m = 0; m <= N; ++m) {
-      if (m > n) break;
       float g[P];
-      load_numbers(
-          (m == 0 ? row_of<T>(r.grad_input, a.sizes, token) : row_of<T>(r.grad_mixed, a.sizes, token, m - 1)) + c, g);
+      load_if(m <= n, gradient_row<T>(r, token, m) + c, g);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        if (i >= n) break;
 #pragma unroll
         for (int p = 0; p < P; ++p) dot[i][m] = fmaf(h[i][p], g[p], dot[i][m]);
       }
@@ -269,7 +290,7 @@ __global__ void __launch_bounds__(kMaxTokenThreads)
   float* partial = r.partials + blockIdx.x * offsets.all;
   for (int64_t e = threadIdx.x; e < offsets.logits; e += blockDim.x) column_sums[e] = 0.f;
   for (int64_t e = offsets.logits + threadIdx.x; e < offsets.all; e += blockDim.x) partial[e] = 0.f;
-  __syncthreads();
+  clear(s);
   for (int64_t token = chunks.begin(); token < chunks.end(); ++token) {
     find_gradient_coefficients<T, N, P>(r, token, s, partial);
     T* out = static_cast<T*>(r.grad_streams) + token * n * d;
@@ -291,13 +312,12 @@ __global__ void __launch_bounds__(kMaxTokenThreads)
 #pragma unroll 1
       for (int m = 0; m <= n; ++m) {
         float g[P];
-        load_numbers(
-            (m == 0 ? row_of<T>(r.grad_input, a.sizes, token) : row_of<T>(r.grad_mixed, a.sizes, token, m - 1)) + c, g);
+        load_numbers(gradient_row<T>(r, token, m) + c, g);
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-          if (i >= n) break;
+          const float factor = s.alpha[i][m];
 #pragma unroll
-          for (int p = 0; p < P; ++p) sum[i][p] = fmaf(s.alpha[i][m], g[p], sum[i][p]);
+          for (int p = 0; p < P; ++p) sum[i][p] = fmaf(factor, g[p], sum[i][p]);
         }
       }
 #pragma unroll 1
@@ -306,7 +326,6 @@ __global__ void __launch_bounds__(kMaxTokenThreads)
         load_numbers(a.projections + m * d + c, q);
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-          if (i >= n) break;
           const float g = s.to_logit[i][m], scaled = g * s.inverse[i];
 #pragma unroll
           for (int p = 0; p < P; ++p) {
@@ -359,10 +378,9 @@ __global__ void __launch_bounds__(kMaxTokenThreads) write_backward_kernel(HyperC
     load_numbers(out + c, y);
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      if (i >= n) break;
-      const float factor = a.beta[token * n + i];
+      const float factor = i < n ? a.beta[token * n + i] : 0.f;
       float g[P];
-      load_numbers(row_of<T>(a.grad, a.sizes, token, i) + c, g);
+      load_if(i < n, row_of<T>(a.grad, a.sizes, token, i) + c, g);
 #pragma unroll
       for (int p = 0; p < P; ++p) {
         dot[i] = fmaf(g[p], y[p], dot[i]);
