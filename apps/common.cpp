@@ -22,6 +22,7 @@ void on_stop_signal(int) {
 
 // Found out now, not after hours of work.
 std::string check_writable_folder(const std::string& path) {
+  if (std::filesystem::is_directory(path)) return "is a folder, expected a file: " + path;
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   return parent.empty() || std::filesystem::is_directory(parent) ? "" : "no such folder: " + parent.string();
 }

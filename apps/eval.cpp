@@ -112,7 +112,9 @@ void add_eval(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   command->add_option("--batch", flags->sequences, "Windows in memory at a time [4096 tokens' worth]")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
-  command->add_option("--dtype", flags->dtype, "auto, float32 or bfloat16")->capture_default_str();
+  command->add_option("--dtype", flags->dtype, "auto, float32 or bfloat16")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16"}));
   command->add_option("--device", flags->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   add_threads_option(*command);
   add_json_option(*command, flags->json);

@@ -1,11 +1,18 @@
 // The command-line program: the list of commands, and how every failure ends.
 //   exit 0: success    1: a failure, one line `satformer: error: MESSAGE` on standard error    2: wrong usage
+#include <malloc.h>
+
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <limits>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "apps/commands.h"
 #include "apps/options.h"
@@ -18,7 +25,7 @@ constexpr int kFailure = 1;
 constexpr int kWrongUsage = 2;
 
 using AddCommand = void (*)(CLI::App&);
-constexpr AddCommand kCommands[] = {add_prepare, add_train, add_eval, add_verify};
+constexpr AddCommand kCommands[] = {add_prepare, add_train, add_eval, add_bench, add_verify};
 
 int report(const std::string& message, int code) {
   fmt::print(stderr, "satformer: error: {}\n", first_line(message));
@@ -33,15 +40,29 @@ int wrong_usage(const CLI::App& app, const std::string& message) {
   return kWrongUsage;
 }
 
+std::string command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 int run(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
-    return 0;
+    if (!app.get_subcommands().empty()) return 0;
+    return wrong_usage(app, "a command is required: " + command_names(app));
+  } catch (const CLI::ExtrasError& error) {
+    if (!app.get_subcommands().empty()) return wrong_usage(app, error.what());
+    return wrong_usage(app, fmt::format("unknown command {}, expected one of {}", argv[1], command_names(app)));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
     return wrong_usage(app, error.what());
   } catch (const std::invalid_argument& error) {
     return wrong_usage(app, error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(fmt::format("{}: {}", error.path1().string(), error.code().message()), kFailure);
   } catch (const std::bad_alloc&) {
     return report("out of memory", kFailure);
   } catch (const c10::Error& error) {
@@ -53,13 +74,24 @@ int run(CLI::App& app, int argc, char** argv) {
   }
 }
 
+// A training step frees and allocates the same large blocks again and again. By default the C library gives them back
+// to the system, and every first touch of a page costs more than the arithmetic on it.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int kLargestHeapBlock = 32 << 20;  // what mallopt accepts at most
+  mallopt(M_MMAP_THRESHOLD, kLargestHeapBlock);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
+}
+
 }  // namespace
 }  // namespace satformer::apps
 
 int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): run() catches, set-up has no input
+  satformer::apps::keep_freed_memory();
   CLI::App app("Trains, evaluates and dissects language models with selective access to early representations.",
                "satformer");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none is answered in run(), where an unknown word can be told from a missing one
   app.set_version_flag("--version", satformer::version_text, "Versions of satformer, LibTorch, CUDA and the compiler");
   for (const auto add_command : satformer::apps::kCommands) add_command(app);
   return satformer::apps::run(app, argc, argv);

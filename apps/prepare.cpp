@@ -1,6 +1,7 @@
 // satformer prepare: text files -> tokenised shards.
 #include "satformer/data/prepare.h"
 
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -71,7 +72,7 @@ void add_tokenizer_options(CLI::App& command, PrepareOptions& options) {
   auto* model = command.add_option("--tokenizer", options.tokenizer, "An existing SentencePiece tokenizer.model");
   command.add_option("--vocab-size", options.training.vocab_size, "Pieces of the tokenizer to train")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 16'777'216))
       ->excludes(model);
   command.add_option("--tokenizer-type", options.training.type, "bpe or unigram")
       ->capture_default_str()
@@ -96,14 +97,16 @@ void add_output_options(CLI::App& command, PrepareOptions& options) {
         const bool fits = CLI::detail::lexical_cast(text, value) && value > 0 && value < 1;
         return fits ? std::string() : "must be in (0, 1), got " + text;
       });
-  command.add_option("--seed", options.seed, "Of the split and the tokenizer's sample")->capture_default_str();
+  command.add_option("--seed", options.seed, "Of the split and the tokenizer's sample")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
   command.add_option("--shard-tokens", options.shard_tokens, "Tokens a shard at most")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   command.add_option("--seq-length", options.seq_length, "Fail unless both splits hold a window of this length")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   command.add_option("--threads", options.threads, "Tokenizer threads (default: as many as the machine has)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(1, 4096));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "apps/commands.h"
 #include "apps/options.h"
@@ -83,10 +84,12 @@ void train_command(const TrainFlags& flags) {
   options.device = select_device(config.system.device);
   options.dtype = select_dtype(config.training.dtype, options.device, fmt::format("{}: training.dtype", flags.config));
   options.validate = make_validator(config, options.device, options.dtype);
-  const StopSignal stop;
-  options.stop_requested = [&stop] { return stop.requested(); };
+  // Until the first step a signal ends the process at once: nothing is written yet.
+  std::optional<StopSignal> stop;
+  options.stop_requested = [&stop] { return stop->requested(); };
 
   train::Trainer trainer(std::move(config), options);
+  stop.emplace();
   const train::TrainingResult result = trainer.run();
   print(result);
   if (result.stopped) {
@@ -110,6 +113,10 @@ void add_train(CLI::App& app) {
       ->type_name("DIR");
   command->add_option("--set", flags->overrides, "Override a key of the configuration; may be repeated")
       ->type_name("KEY=VALUE")
+      ->check([](const std::string& text) {
+        const std::size_t equals = text.find('=');
+        return equals == std::string::npos || equals == 0 ? "expected KEY=VALUE, got " + text : std::string();
+      })
       ->allow_extra_args(false);
   CLI::Option* resume = command->add_flag("--resume", flags->resume,
                                           "Continue from the folder's newest checkpoint; start afresh without one");

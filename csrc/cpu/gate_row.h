@@ -39,22 +39,23 @@ void read_row(acc_t* row, const RowSource& source, std::int64_t b, std::int64_t 
   }
 }
 
-// Rounds a row to the dtype of `data` and stores it, contiguous.
+// Rounds a row to the dtype of `data` and stores it.
 template <typename acc_t>
-void write_row(void* data, at::ScalarType dtype, std::int64_t offset, const acc_t* row, std::int64_t n) {
-  for (std::int64_t h = 0; h < n; ++h) {
+void write_row(void* data, at::ScalarType dtype, std::int64_t offset, const acc_t* row, std::int64_t n,
+               std::int64_t stride = 1) {
+  for (std::int64_t h = 0; h < n; ++h, offset += stride) {
     switch (dtype) {
       case at::kDouble:
-        static_cast<double*>(data)[offset + h] = static_cast<double>(row[h]);
+        static_cast<double*>(data)[offset] = static_cast<double>(row[h]);
         break;
       case at::kBFloat16:
-        static_cast<at::BFloat16*>(data)[offset + h] = static_cast<float>(row[h]);
+        static_cast<at::BFloat16*>(data)[offset] = static_cast<float>(row[h]);
         break;
       case at::kHalf:
-        static_cast<at::Half*>(data)[offset + h] = static_cast<float>(row[h]);
+        static_cast<at::Half*>(data)[offset] = static_cast<float>(row[h]);
         break;
       default:
-        static_cast<float*>(data)[offset + h] = static_cast<float>(row[h]);
+        static_cast<float*>(data)[offset] = static_cast<float>(row[h]);
     }
   }
 }

@@ -6,49 +6,30 @@
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
-#include <ATen/cpu/vec/functional.h>
-#include <ATen/cpu/vec/vec.h>
 #include <c10/core/impl/alloc_cpu.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include "csrc/cpu/gate_row.h"
+#include "csrc/cpu/value_row.h"
 
 namespace at::native {
 namespace {
 
+using satformer::ops::dot_row;
 using satformer::ops::Gate;
 using satformer::ops::GateArguments;
 using satformer::ops::GateRow;
+using satformer::ops::mix_row;
 using satformer::ops::MixGradients;
 using satformer::ops::read_row;
+using satformer::ops::reading;
+using satformer::ops::row_source;
 using satformer::ops::RowSource;
+using satformer::ops::scale_row;
 using satformer::ops::write_row;
-
-// Values of shape [B, T, H_kv, hd], contiguous in hd.
-template <typename pointer_t>
-struct Values {
-  pointer_t data;
-  int64_t stride_b, stride_t, stride_h;
-  pointer_t row(int64_t b, int64_t t, int64_t h) const { return data + b * stride_b + t * stride_t + h * stride_h; }
-};
-
-template <typename scalar_t>
-Values<const scalar_t*> reading(const Tensor& x) {
-  return {x.const_data_ptr<scalar_t>(), x.stride(0), x.stride(1), x.stride(2)};
-}
-
-template <typename scalar_t>
-Values<scalar_t*> writing(const Tensor& x) {
-  return {x.mutable_data_ptr<scalar_t>(), x.stride(0), x.stride(1), x.stride(2)};
-}
-
-RowSource row_source(const Tensor& x) {
-  if (!x.defined()) return {};
-  return {x.const_data_ptr(), x.scalar_type(), x.stride(0), x.stride(1), x.stride(2)};
-}
+using satformer::ops::writing;
 
 struct Gates {
   explicit Gates(const GateArguments& arguments)
@@ -98,36 +79,6 @@ class TokenGates {
   GateRow<acc_t> row;
   acc_t *mixed, *scale, *shift, *dot;
 };
-
-// out = v + alpha * first
-template <typename scalar_t, typename acc_t>
-void mix_row(scalar_t* out, const scalar_t* v, const scalar_t* first, acc_t alpha, int64_t n) {
-  if (alpha == acc_t(0)) {
-    if (out != v) std::memcpy(out, v, n * sizeof(scalar_t));
-    return;
-  }
-  using Vec = vec::Vectorized<acc_t>;
-  vec::map2<scalar_t>([a = Vec(alpha)](Vec x, Vec y) { return vec::fmadd(a, y, x); }, out, v, first, n);
-}
-
-// out = alpha * grad
-template <typename scalar_t, typename acc_t>
-void scale_row(scalar_t* out, const scalar_t* grad, acc_t alpha, int64_t n) {
-  if (alpha == acc_t(0)) {
-    std::memset(static_cast<void*>(out), 0, n * sizeof(scalar_t));
-    return;
-  }
-  using Vec = vec::Vectorized<acc_t>;
-  vec::map<scalar_t>([a = Vec(alpha)](Vec x) { return a * x; }, out, grad, n);
-}
-
-template <typename acc_t, typename scalar_t>
-acc_t dot_row(const scalar_t* a, const scalar_t* b, int64_t n) {
-  if (n == 0) return acc_t(0);
-  using Vec = vec::Vectorized<acc_t>;
-  return vec::map2_reduce_all<scalar_t>([](Vec x, Vec y) { return x * y; }, [](Vec x, Vec y) { return x + y; }, a, b,
-                                        n);
-}
 
 // A task smaller than this costs more to hand out than to do.
 constexpr int64_t kValuesATask = 32768;

@@ -57,7 +57,8 @@ ReadTuple read_cpu(const at::Tensor& streams, const at::Tensor& static_alpha, co
   const auto& [input, mixed, beta, kept] = result;
   at::native::satformer_hyper_connection_read_stub(
       at::kCPU, data_of(a, parameters),
-      {input.mutable_data_ptr(), mixed.mutable_data_ptr(), beta.mutable_data_ptr(), kept.mutable_data_ptr()});
+      HyperConnectionOutputs{input.mutable_data_ptr(), mixed.mutable_data_ptr(), beta.mutable_data_ptr(),
+                             kept.mutable_data_ptr()});
   return result;
 }
 
@@ -80,8 +81,9 @@ ReadGradientTuple read_backward_cpu(const at::Tensor& grad_input, const at::Tens
                                     streams.options().dtype(a.arithmetic()));
   at::native::satformer_hyper_connection_read_backward_stub(
       at::kCPU, data_of(a, parameters),
-      {read_streams(input_rows), read_streams(mixed_rows), betas.const_data_ptr(), contiguous_kept.const_data_ptr(),
-       grad_streams.mutable_data_ptr(), sums.mutable_data_ptr()});
+      HyperConnectionBackwardData{read_streams(input_rows), read_streams(mixed_rows), betas.const_data_ptr(),
+                                  contiguous_kept.const_data_ptr(), grad_streams.mutable_data_ptr(),
+                                  sums.mutable_data_ptr()});
   return gradients_of_sums(grad_streams, sums, a);
 }
 

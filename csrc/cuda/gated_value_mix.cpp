@@ -7,44 +7,19 @@
 #include <torch/library.h>
 
 #include "csrc/cuda/gated_value_mix_launch.h"
+#include "csrc/cuda/tensor_arguments.h"
 #include "csrc/ops/gated_value_mix_arguments.h"
 #include "csrc/ops/gated_value_mix_calls.h"
 
 namespace satformer::ops::cuda {
 namespace {
 
-DType dtype_of(const at::Tensor& x) {
-  switch (x.scalar_type()) {
-    case at::kBFloat16:
-      return DType::kBFloat16;
-    case at::kHalf:
-      return DType::kFloat16;
-    case at::kDouble:
-      return DType::kFloat64;
-    default:
-      return DType::kFloat32;
-  }
-}
-
-Strides strides_of(const at::Tensor& x) { return {x.stride(0), x.stride(1), x.stride(2)}; }
-
 Sizes sizes_of(const at::Tensor& values) { return {values.size(0), values.size(1), values.size(2), values.size(3)}; }
 
-GateSource source_of(const at::Tensor& x) {
-  if (!x.defined()) return {nullptr, DType::kFloat32, {0, 0, 0}};
-  return {x.const_data_ptr(), dtype_of(x), strides_of(x)};
-}
-
 Gates gates_of(const GateArguments& arguments) {
-  return {arguments.gate, source_of(arguments.logits), source_of(arguments.scale), source_of(arguments.shift)};
+  return {arguments.gate, gate_source_of(arguments.logits), gate_source_of(arguments.scale),
+          gate_source_of(arguments.shift)};
 }
-
-template <typename scalar_t>
-scalar_t* data_or_null(const at::Tensor& x) {
-  return x.defined() ? x.mutable_data_ptr<scalar_t>() : nullptr;
-}
-
-void* data_or_null(const at::Tensor& x) { return x.defined() ? x.mutable_data_ptr() : nullptr; }
 
 // out: contiguous, or v itself.
 void mix(const at::Tensor& out, const at::Tensor& v, const at::Tensor& first_values, const GateArguments& gates) {

@@ -7,15 +7,6 @@ namespace {
 
 int64_t number_of_rows(const Sizes& sizes) { return sizes.B * sizes.T * sizes.H; }
 
-// Threads for a row of hd values, each moving `width` of them at a time.
-int lanes_for(int64_t hd, int64_t width) {
-  int lanes = 1;
-  while (lanes < 32 && lanes * width < hd) lanes *= 2;
-  return lanes;
-}
-
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
-
 // Whether every row starts on 16 bytes; true for an absent tensor. The stride of a dimension of one element does not
 // matter.
 template <typename T>
@@ -79,7 +70,9 @@ cudaError_t launch_mix_backward(MixBackwardArguments a, cudaStream_t stream) {
   if (number_of_rows(a.sizes) == 0) return cudaSuccess;
   const cudaError_t error = mix_backward(a, stream);
   if (error != cudaSuccess || !a.grad_logits || !is_over_heads(a.gates.gate)) return error;
-  return launch(softmax_backward_kernel, {blocks_for(a.sizes.B * a.sizes.T * 32), kThreads, stream}, a);
+  const SoftmaxBackward b{a.sizes, a.gates.gate,  a.gates.logits,
+                          a.dots,  a.grad_logits, {a.sizes.T * a.sizes.H, a.sizes.H, 1}};
+  return launch(softmax_backward_kernel, {blocks_for(a.sizes.B * a.sizes.T * 32), kThreads, stream}, b);
 }
 
 }  // namespace satformer::ops::cuda

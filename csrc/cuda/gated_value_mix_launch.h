@@ -5,25 +5,11 @@
 
 #include <cstdint>
 
+#include "csrc/cuda/launch_types.h"
 #include "csrc/ops/gate.h"
 
 namespace satformer::ops::cuda {
 
-enum class DType { kFloat32, kBFloat16, kFloat16, kFloat64 };
-
-struct Sizes {
-  int64_t B, T, H, hd;
-};
-struct Strides {
-  int64_t b, t, h;
-};
-
-// [B, T, H] numbers of any dtype; data null: absent.
-struct GateSource {
-  const void* data;
-  DType dtype;
-  Strides strides;
-};
 struct Gates {
   Gate gate;
   GateSource logits, scale, shift;
@@ -53,9 +39,6 @@ struct MixBackwardArguments {
   float* dots;    // [B, T, H] scratch: must be given with grad_logits when the gate is one of the softmax gates
   int lanes = 0;  // threads a row; the launcher sets it
 };
-
-// Whether the gate's derivative mixes the heads of a token.
-inline bool is_over_heads(Gate gate) { return gate == Gate::kSoftmax || gate == Gate::kSoftmaxSigmoid; }
 
 cudaError_t launch_mix(MixArguments arguments, cudaStream_t stream);
 cudaError_t launch_mix_backward(MixBackwardArguments arguments, cudaStream_t stream);

@@ -6,7 +6,8 @@
 #include <optional>
 #include <string>
 
-namespace satformer::ops {
+// In a namespace of its own: row_arguments.h has names of the same spelling, and the linker would merge them.
+namespace satformer::ops::inline dense {
 
 // The operator and one of its arguments, for messages.
 struct Argument {
@@ -72,4 +73,4 @@ inline at::Tensor with_contiguous_rows(const at::Tensor& x) {
   return x.size(-1) <= 1 || x.stride(-1) == 1 ? x : x.contiguous();
 }
 
-}  // namespace satformer::ops
+}  // namespace satformer::ops::inline dense

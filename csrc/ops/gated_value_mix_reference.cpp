@@ -15,6 +15,7 @@
 #include <c10/util/Exception.h>
 
 #include "csrc/ops/gated_value_mix_arguments.h"
+#include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops {
 namespace {
@@ -57,8 +58,6 @@ at::Tensor gate_gradient(const at::Tensor& x, const at::Tensor& alpha, const at:
   }
   TORCH_CHECK(false, "gate must be one of ", gate_names());
 }
-
-bool given(const std::optional<at::Tensor>& x) { return x.has_value() && x->defined(); }
 
 }  // namespace
 

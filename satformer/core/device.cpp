@@ -39,7 +39,7 @@ fs::path folder_of_library(const char* name) {
   void* handle = ::dlopen(name, RTLD_NOW | RTLD_NOLOAD);
   if (handle == nullptr) return {};
   link_map* map = nullptr;
-  const bool found = ::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
+  const bool found = ::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0;
   const fs::path folder = found ? fs::path(map->l_name).parent_path() : fs::path();
   ::dlclose(handle);
   return folder;
@@ -94,7 +94,7 @@ std::string load_kernels() {
   const fs::path library = folder / kCudaOpsLibrary;
   std::error_code error;
   if (!fs::exists(library, error)) return fmt::format("built without CUDA kernels ({} is missing)", library.string());
-  const std::string reason = load_torch_cuda();
+  std::string reason = load_torch_cuda();
   if (!reason.empty()) return reason;
   if (load(library.string()) == nullptr) return fmt::format("the CUDA kernels cannot be loaded ({})", load_error());
   return "";

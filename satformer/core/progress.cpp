@@ -105,7 +105,12 @@ Progress::Progress(std::string label, std::string unit, std::int64_t total, std:
       begin_(Clock::now()),
       last_(begin_) {}
 
-Progress::~Progress() { finish(); }
+Progress::~Progress() {
+  try {
+    finish();
+  } catch (...) {  // a line of progress is not worth the process
+  }
+}
 
 void Progress::update(std::int64_t done, std::string_view extra) {
   const Clock::time_point now = Clock::now();

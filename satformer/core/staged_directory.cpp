@@ -1,5 +1,5 @@
 #include <fcntl.h>
-#include <signal.h>
+#include <signal.h>  // kill; NOLINT(modernize-deprecated-headers): <csignal> does not promise it
 #include <sys/file.h>
 #include <unistd.h>
 

@@ -34,8 +34,8 @@ std::optional<DatasetInfo> read_dataset_info(const std::filesystem::path& direct
     info.train = split_from_json(value.at("train"));
     info.val = split_from_json(value.at("val"));
     return info;
-  } catch (const json::exception& error) {
-    fail("{}: not what `satformer prepare` writes: {}", path.string(), error.what());
+  } catch (const json::exception&) {
+    fail("{}: not what `satformer prepare` writes; prepare the data again", path.string());
   }
 }
 

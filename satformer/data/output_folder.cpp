@@ -21,7 +21,7 @@ bool is_prepared_file(const fs::directory_entry& entry) {
   return entry.is_regular_file() && (is_shard || name == "tokenizer.model" || name == "dataset.json");
 }
 
-fs::path without_trailing_slash(fs::path path) { return path.has_filename() ? path : path.parent_path(); }
+fs::path without_trailing_slash(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void check_output(const fs::path& output, bool overwrite) {
   }
 }
 
-OutputFolder::OutputFolder(fs::path output) : output_(without_trailing_slash(std::move(output))) {
+OutputFolder::OutputFolder(const fs::path& output) : output_(without_trailing_slash(output)) {
   const fs::path parent = output_.has_parent_path() ? output_.parent_path() : fs::path(".");
   StagedDirectory::remove_stale(parent);
   if (fs::exists(output_)) {

@@ -14,7 +14,7 @@ void check_output(const std::filesystem::path& output, bool overwrite);
 class OutputFolder {
  public:
   // Call check_output first. Makes a hidden folder beside `output`.
-  explicit OutputFolder(std::filesystem::path output);
+  explicit OutputFolder(const std::filesystem::path& output);
 
   const std::filesystem::path& path() const { return staged_->path(); }
   // Puts the folder under its name, whole; an earlier one stays until that moment. Without it nothing is left.

@@ -42,7 +42,7 @@ std::uint64_t Permutation::operator()(std::uint64_t index) const {
 }
 
 WindowSampler::WindowSampler(std::int64_t num_tokens, std::int64_t seq_length, std::uint64_t seed)
-    : windows_(0), seq_length_(seq_length), seed_(seed) {
+    : seq_length_(seq_length), seed_(seed) {
   require(seq_length >= 1, "seq_length must be at least 1, got {}", seq_length);
   require(num_tokens > seq_length,
           "the training split has {} tokens; one window of seq_length {} needs {}: give more text or a smaller "

@@ -13,7 +13,7 @@ class Permutation {
 
  private:
   std::uint64_t size_;
-  std::uint64_t round_keys_[8];  // with four, small sizes show a preference for some orders
+  std::uint64_t round_keys_[8] = {};  // with four, small sizes show a preference for some orders
   int half_bits_;
 };
 
@@ -28,7 +28,7 @@ class WindowSampler {
   std::int64_t window_start(std::int64_t index) const;
 
  private:
-  std::int64_t windows_, seq_length_;
+  std::int64_t windows_ = 0, seq_length_;
   std::uint64_t seed_;
 };
 

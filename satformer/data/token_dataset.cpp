@@ -26,19 +26,13 @@ std::vector<fs::path> shard_paths(const fs::path& directory, const std::string& 
   return paths;
 }
 
-// Of name, size, the first bytes (a header with its checksums, where there is one) and pieces spread over the rest.
-std::uint64_t fingerprint_of(const MappedFile& file) {
-  constexpr std::size_t kPieces = 64, kPieceBytes = 1024;
+// Of name, size and contents: by the checksum in the header where the format has one, else byte by byte.
+std::uint64_t fingerprint_of(const MappedFile& file, const ShardHeader& header) {
   const std::span<const std::byte> bytes = file.bytes();
   const std::string name = file.path().filename().string();
   std::uint64_t result = mix_bits(bytes.size());
   result = mix_bits(result ^ crc32_of(std::as_bytes(std::span(name))));
-  for (std::size_t i = 0; i <= kPieces; ++i) {
-    const std::size_t last = bytes.size() - std::min(bytes.size(), kPieceBytes);
-    const std::size_t begin = last / kPieces * i + last % kPieces * i / kPieces;
-    const auto piece = bytes.subspan(begin, std::min(kPieceBytes, bytes.size() - begin));
-    result = mix_bits(result ^ crc32_of(piece));
-  }
+  result = mix_bits(result ^ (header.format == ShardFormat::ours ? header.payload_crc : crc32_of(bytes)));
   return result;
 }
 
@@ -73,7 +67,7 @@ TokenDataset TokenDataset::open(const fs::path& directory, const std::string& pr
     shard.offset = header.offset;
     shard.token_bytes = header.token_bytes;
     dataset.num_tokens_ += shard.count;
-    dataset.fingerprint_ = mix_bits(dataset.fingerprint_ ^ fingerprint_of(*shard.file));
+    dataset.fingerprint_ = mix_bits(dataset.fingerprint_ ^ fingerprint_of(*shard.file, header));
     dataset.shards_.push_back(std::move(shard));
   }
   return dataset;

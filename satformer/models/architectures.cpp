@@ -6,6 +6,9 @@
 #include <cctype>
 
 #include "satformer/core/error.h"
+#include "satformer/models/denseformer.h"
+#include "satformer/models/hyper_connections.h"
+#include "satformer/models/muddformer.h"
 #include "satformer/models/resformer.h"
 #include "satformer/models/satformer.h"
 #include "satformer/models/transformer.h"
@@ -49,6 +52,19 @@ const std::vector<Architecture>& architectures() {
        {"GatedResFormer", "GatedResFormerForCausalLM"},
        {"use_value_residual", "value_residual_last_k", "value_residual_gate", "value_residual_proj_bias"},
        make<SATFormer>},
+      {"denseformer", "denseformer", "DenseFormerForCausalLM", {}, {"dwa_dilation", "dwa_period"}, make<DenseFormer>},
+      {"muddformer",
+       "muddformer",
+       "MUDDFormerForCausalLM",
+       {},
+       {"num_ways", "param_realloc", "use_pre_post_da_norm", "da_w1_init"},
+       make<MUDDFormer>},
+      {"hyperconnections",
+       "dhc",
+       "HyperConnectionsForCausalLM",
+       {},
+       {"expansion_rate", "use_dynamic_hc", "use_tanh", "hc_norm_type"},
+       make<HyperConnections>},
   };
   return list;
 }

@@ -17,7 +17,7 @@ struct Architecture {
   std::string model_type;  // in a published config.json: "SATFormer"
   std::string class_name;  // in a published config's class_name or architectures: "SATFormerForCausalLM"
   std::vector<std::string> aliases;
-  std::vector<std::string> keys;  // the value_residual_ keys that mean something to it
+  std::vector<std::string> keys;  // those that not every architecture has
   std::shared_ptr<LanguageModel> (*make)(const ModelConfig& config, const c10::TensorOptions& tensors);
 };
 

@@ -1,12 +1,14 @@
 #pragma once
-// What the architectures share: embedding, pre-norm blocks, final norm, head. Parameter names are the checkpoint's.
+// What the architectures share: embedding, a stack of layers, final norm, head. Parameter names are the checkpoint's.
 #include <c10/core/TensorOptions.h>
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "satformer/models/language_model.h"
+#include "satformer/nn/checkpointing.h"
 #include "satformer/nn/decoder_block.h"
 #include "satformer/nn/embedding.h"
 
@@ -14,35 +16,54 @@ namespace satformer::models {
 
 class Decoder : public LanguageModel {
  public:
-  // h E^T, or h Whead^T when the embeddings are not tied.
-  at::Tensor logits(const at::Tensor& hidden) override;
+  // E, or Whead when the embeddings are not tied.
+  at::Tensor head_weight() const override { return lm_head_ ? lm_head_->weight : embeddings_->weight; }
 
  protected:
-  // The value mixer of a layer; null: none.
-  using MakeMixer = std::function<std::shared_ptr<nn::ValueMixer>(std::int64_t layer)>;
+  Decoder(const ModelConfig& config, const c10::TensorOptions& tensors);
 
-  Decoder(const ModelConfig& config, const c10::TensorOptions& tensors, const MakeMixer& make_mixer);
+  std::int64_t num_layers() const { return config().num_hidden_layers; }
+  nn::AttentionOptions attention_options() const;
 
-  std::int64_t num_layers() const { return static_cast<std::int64_t>(layers_.size()); }
+  // Registers a layer as model.layers.INDEX and returns it.
+  template <typename Layer>
+  Layer add_layer(std::int64_t index, const Layer& layer) {
+    return layers_->register_module(std::to_string(index), layer);
+  }
+
   // x = E[ids]; checks the input's shapes and dtypes.
   at::Tensor embed(const ModelInput& input);
   nn::Sequence make_sequence(const at::Tensor& x, const ModelInput& input) const;
-  // One block, with activation checkpointing where that is on; shows its output to the observer. `values` is defined
-  // for layer 0, where later layers need it.
-  nn::DecoderBlockOutput run_layer(const nn::DecoderBlockInput& input);
-  at::Tensor final_norm(const at::Tensor& x, nn::Observer* observer);
+  // Runs a layer's segment; with activation checkpointing its activations are not kept but computed again in the
+  // backward pass. `observer` is the one that the segment shows its inside to: it is to see each value once, so with an
+  // observer everything is kept.
+  std::vector<at::Tensor> run_segment(const nn::Segment& segment, const std::vector<at::Tensor>& inputs,
+                                      const torch::nn::Module& layer, const nn::Observer* observer) const;
+  at::Tensor final_norm(const nn::Stream& x, nn::Observer* observer);
 
   // Holds everything whose name begins with "model.".
   torch::nn::Module& trunk() { return *trunk_; }
 
  private:
-  nn::DecoderBlockOutput run_checkpointed(const nn::DecoderBlockInput& input);
-
-  std::shared_ptr<torch::nn::Module> trunk_;
+  std::shared_ptr<torch::nn::Module> trunk_, layers_;
   nn::Embedding embeddings_{nullptr};
-  std::vector<nn::DecoderBlock> layers_;
   nn::RMSNorm norm_{nullptr};
   nn::Linear lm_head_{nullptr};  // empty when tied
+};
+
+// A decoder whose layers are pre-norm blocks on one residual stream.
+class BlockDecoder : public Decoder {
+ protected:
+  // The value mixer of a layer; null: none.
+  using MakeMixer = std::function<std::shared_ptr<nn::ValueMixer>(std::int64_t layer)>;
+
+  BlockDecoder(const ModelConfig& config, const c10::TensorOptions& tensors, const MakeMixer& make_mixer);
+
+  // One block; shows its output to the observer. `values` is defined for layer 0, where later layers need it.
+  nn::DecoderBlockOutput run_layer(const nn::DecoderBlockInput& input);
+
+ private:
+  std::vector<nn::DecoderBlock> blocks_;
   bool needs_first_values_;
 };
 

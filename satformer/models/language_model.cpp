@@ -1,6 +1,7 @@
 #include "satformer/models/language_model.h"
 
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/linear.h>
 
 #include "satformer/core/error.h"
 #include "satformer/models/architectures.h"
@@ -11,7 +12,7 @@
 namespace satformer::models {
 
 LossSum LanguageModel::loss(const ModelInput& input, const at::Tensor& targets, nn::Observer* observer) {
-  const at::Tensor loss_sum = nn::cross_entropy_sum(logits(hidden_states(input, observer)), targets);
+  const at::Tensor loss_sum = nn::linear_cross_entropy_sum(hidden_states(input, observer), head_weight(), targets);
   return {loss_sum, targets.ne(kIgnoreIndex).sum().item<std::int64_t>()};
 }
 
@@ -20,6 +21,10 @@ std::int64_t LanguageModel::num_parameters() {
   for (const at::Tensor& parameter : parameters()) count += parameter.numel();
   return count;
 }
+
+at::Tensor LanguageModel::logits(const at::Tensor& hidden) const { return at::linear(hidden, head_weight()); }
+
+double LanguageModel::initial_std(std::string_view /*name*/) const { return config_.initializer_range; }
 
 at::Tensor shift_labels(const at::Tensor& labels) {
   require(labels.dim() == 2, "shift_labels: labels must be [B, T], got {} dimensions", labels.dim());
@@ -40,7 +45,8 @@ std::shared_ptr<LanguageModel> make_model(const ModelConfig& config, std::uint64
     if (const auto* linear = module.value()->as<nn::LinearImpl>()) weight = linear->weight;
     if (const auto* embedding = module.value()->as<nn::EmbeddingImpl>()) weight = embedding->weight;
     if (!weight.defined()) continue;
-    nn::initialize_normal(weight, config.initializer_range, seed, module.key() + ".weight");
+    const std::string name = module.key() + ".weight";
+    nn::initialize_normal(weight, model->initial_std(name), seed, name);
   }
   return model;
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "satformer/models/model_config.h"
 #include "satformer/nn/cross_entropy.h"
@@ -33,9 +34,11 @@ class LanguageModel : public torch::nn::Module {
 
   // Final norm's output [B, T, d].
   virtual at::Tensor hidden_states(const ModelInput& input, nn::Observer* observer = nullptr) = 0;
-  // [B, T, V] from hidden states.
-  virtual at::Tensor logits(const at::Tensor& hidden) = 0;
-  // targets: int64 [B, T], targets[b, t] is what position t predicts.
+  // The head's weight W [V, d].
+  virtual at::Tensor head_weight() const = 0;
+  // h W^T [B, T, V] from hidden states.
+  at::Tensor logits(const at::Tensor& hidden) const;
+  // targets: int64 [B, T], targets[b, t] is what position t predicts. The logits of the whole batch never exist.
   LossSum loss(const ModelInput& input, const at::Tensor& targets, nn::Observer* observer = nullptr);
 
   // Recompute each block in the backward pass instead of keeping its activations: the same gradients bit for bit.
@@ -44,6 +47,10 @@ class LanguageModel : public torch::nn::Module {
   bool activation_checkpointing() const { return activation_checkpointing_; }
 
   std::int64_t num_parameters();
+
+  // Standard deviation of a linear or embedding weight at the start: initializer_range unless the architecture says
+  // otherwise. `name` is the checkpoint's.
+  virtual double initial_std(std::string_view name) const;
 
  protected:
   explicit LanguageModel(ModelConfig config) : config_(std::move(config)) {}
@@ -57,8 +64,9 @@ class LanguageModel : public torch::nn::Module {
 at::Tensor shift_labels(const at::Tensor& labels);
 
 // The model of config.architecture with freshly initialised float32 parameters on the CPU: linear and embedding
-// weights N(0, initializer_range^2), biases 0, norm weights 1. The same seed gives the same parameters everywhere, and
-// a parameter's values depend on the seed and its name alone: architectures start alike in what they share.
+// weights N(0, initial_std^2), biases 0, norm weights 1, what else an architecture has as its class says. The same seed
+// gives the same parameters everywhere, and a parameter's values depend on the seed and its name alone: architectures
+// start alike in what they share.
 std::shared_ptr<LanguageModel> make_model(const ModelConfig& config, std::uint64_t seed);
 
 // The same model whose linear and embedding weights are not set yet: to be loaded, or, on the meta device, to be

@@ -37,11 +37,15 @@ class Reader {
   const Architecture& architecture_;
 };
 
-// The published rule: truncate, then round up to a multiple of 256.
-std::int64_t default_intermediate_size(std::int64_t hidden_size, double hidden_ratio) {
-  const double width = static_cast<double>(hidden_size) * hidden_ratio * 2 / 3;
+// MUDDFormer's rule: to the nearest multiple of 256, at least 256.
+std::int64_t nearest_width(std::int64_t width) { return std::max<std::int64_t>(256, (width + 127) / 256 * 256); }
+
+// The published rules: truncate, then round up to a multiple of 256, or MUDDFormer's.
+std::int64_t default_intermediate_size(const ModelConfig& config, double hidden_ratio) {
+  const double exact = static_cast<double>(config.hidden_size) * hidden_ratio * 2 / 3;
   // check_sizes refuses what does not fit; here it must only not overflow.
-  return (static_cast<std::int64_t>(std::clamp(width, 0.0, 1e15)) + 255) / 256 * 256;
+  const auto width = static_cast<std::int64_t>(std::clamp(exact, 0.0, 1e15));
+  return config.architecture == "muddformer" ? nearest_width(width) : (width + 255) / 256 * 256;
 }
 
 void check_range(std::int64_t value, std::int64_t low, std::int64_t high, const char* key, const std::string& source) {
@@ -62,6 +66,10 @@ void check_sizes(const ModelConfig& config, const std::string& source) {
   if (config.value_residual_last_k) {
     check_range(*config.value_residual_last_k, 0, config.num_hidden_layers, "value_residual_last_k", source);
   }
+  check_range(config.dwa_dilation, 1, kLargest, "dwa_dilation", source);
+  check_range(config.dwa_period, 1, kLargest, "dwa_period", source);
+  check_range(config.num_ways, 4, 4, "num_ways", source);
+  check_range(config.expansion_rate, 1, 8, "expansion_rate", source);
   require(config.hidden_size % config.num_heads == 0, "{}: num_heads must divide hidden_size {}, got {}", source,
           config.hidden_size, config.num_heads);
   require(config.num_heads % config.num_kv_heads == 0, "{}: num_kv_heads must divide num_heads {}, got {}", source,
@@ -94,6 +102,10 @@ void check_words(const ModelConfig& config, const json& values, const std::strin
   require(variant != kVariants.end(),
           "{}: value_residual_variant must be learnable, identity, constant or sparse, got {}", source,
           in_quotes(config.value_residual_variant));
+  require(config.da_w1_init == "1/d" || config.da_w1_init == "1/sqrt(d)",
+          "{}: da_w1_init must be 1/d or 1/sqrt(d), got {}", source, in_quotes(config.da_w1_init));
+  require(config.hc_norm_type == "rms" || config.hc_norm_type == "layer",
+          "{}: hc_norm_type must be rms or layer, got {}", source, in_quotes(config.hc_norm_type));
 }
 
 // What config.json says of its architecture: model_type, architectures[0], or both.
@@ -134,6 +146,14 @@ bool ModelConfig::mixes_values(std::int64_t layer) const {
   return !sparse || layer >= num_hidden_layers - (num_hidden_layers + 2) / 3;
 }
 
+std::int64_t ModelConfig::layer_intermediate_size(std::int64_t layer) const {
+  if (architecture != "muddformer" || !param_realloc || num_hidden_layers == 1) return intermediate_size;
+  const auto last = static_cast<double>(num_hidden_layers - 1), i = static_cast<double>(layer);
+  const double scale = (0.5 * (last - i) + 1.5 * i) / last;
+  // nearbyint: half to even, as the published code's round.
+  return nearest_width(static_cast<std::int64_t>(std::nearbyint(scale * static_cast<double>(intermediate_size))));
+}
+
 ModelConfig model_config_from_json(const json& values, const std::string& architecture, const std::string& source) {
   const Architecture& known = architecture_from_name(architecture, source);
   const Reader read(values, known);
@@ -146,7 +166,7 @@ ModelConfig model_config_from_json(const json& values, const std::string& archit
   config.num_kv_heads = config.num_heads;
   read("num_kv_heads", config.num_kv_heads);
   config.intermediate_size =
-      default_intermediate_size(config.hidden_size, get_optional<double>(values, "hidden_ratio").value_or(4.0));
+      default_intermediate_size(config, get_optional<double>(values, "hidden_ratio").value_or(4.0));
   read("intermediate_size", config.intermediate_size);
   read("qkv_bias", config.qkv_bias);
   read("qk_norm", config.qk_norm);
@@ -166,6 +186,16 @@ ModelConfig model_config_from_json(const json& values, const std::string& archit
   read("value_residual_last_k", config.value_residual_last_k);
   read("value_residual_lambda2_init", config.value_residual_lambda2_init);
   read("value_residual_variant", config.value_residual_variant);
+  read("dwa_dilation", config.dwa_dilation);
+  read("dwa_period", config.dwa_period);
+  read("num_ways", config.num_ways);
+  read("param_realloc", config.param_realloc);
+  read("use_pre_post_da_norm", config.use_pre_post_da_norm);
+  read("da_w1_init", config.da_w1_init);
+  read("expansion_rate", config.expansion_rate);
+  read("use_dynamic_hc", config.use_dynamic_hc);
+  read("use_tanh", config.use_tanh);
+  read("hc_norm_type", config.hc_norm_type);
   check_sizes(config, source);
   check_numbers(config, source);
   check_words(config, values, source);
@@ -214,13 +244,23 @@ json model_config_to_json(const ModelConfig& config) {
               {"pad_token_id", nullable(config.pad_token_id)},
               {"bos_token_id", config.bos_token_id},
               {"eos_token_id", config.eos_token_id}};
-  const json residual{{"use_value_residual", config.use_value_residual},
-                      {"value_residual_gate", config.value_residual_gate},
-                      {"value_residual_proj_bias", config.value_residual_proj_bias},
-                      {"value_residual_last_k", nullable(config.value_residual_last_k)},
-                      {"value_residual_lambda2_init", config.value_residual_lambda2_init},
-                      {"value_residual_variant", config.value_residual_variant}};
-  for (const std::string& key : architecture.keys) result[key] = residual.at(key);
+  const json particular{{"use_value_residual", config.use_value_residual},
+                        {"value_residual_gate", config.value_residual_gate},
+                        {"value_residual_proj_bias", config.value_residual_proj_bias},
+                        {"value_residual_last_k", nullable(config.value_residual_last_k)},
+                        {"value_residual_lambda2_init", config.value_residual_lambda2_init},
+                        {"value_residual_variant", config.value_residual_variant},
+                        {"dwa_dilation", config.dwa_dilation},
+                        {"dwa_period", config.dwa_period},
+                        {"num_ways", config.num_ways},
+                        {"param_realloc", config.param_realloc},
+                        {"use_pre_post_da_norm", config.use_pre_post_da_norm},
+                        {"da_w1_init", config.da_w1_init},
+                        {"expansion_rate", config.expansion_rate},
+                        {"use_dynamic_hc", config.use_dynamic_hc},
+                        {"use_tanh", config.use_tanh},
+                        {"hc_norm_type", config.hc_norm_type}};
+  for (const std::string& key : architecture.keys) result[key] = particular.at(key);
   return result;
 }
 

@@ -12,7 +12,7 @@
 namespace satformer::models {
 
 struct ModelConfig {
-  std::string architecture;  // our name: transformer, resformer, satformer
+  std::string architecture;  // our name: transformer, resformer, satformer, denseformer, muddformer, hyperconnections
   // trunk
   std::int64_t vocab_size = 32000;
   std::int64_t hidden_size = 2048;
@@ -39,11 +39,27 @@ struct ModelConfig {
   std::optional<std::int64_t> value_residual_last_k;
   double value_residual_lambda2_init = 0.5;
   std::string value_residual_variant = "learnable";  // ours: learnable, identity, constant, sparse
+  // DenseFormer
+  std::int64_t dwa_dilation = 1;
+  std::int64_t dwa_period = 1;
+  // MUDDFormer
+  std::int64_t num_ways = 4;  // no other value means anything: queries, keys, values, residual
+  bool param_realloc = true;
+  bool use_pre_post_da_norm = true;
+  std::string da_w1_init = "1/d";  // ours: the standard deviation of da.w1; 1/d as published, or 1/sqrt(d)
+  // HyperConnections
+  std::int64_t expansion_rate = 4;
+  bool use_dynamic_hc = true;
+  bool use_tanh = true;
+  std::string hc_norm_type = "rms";  // rms, layer
 
   std::int64_t head_dim() const { return hidden_size / num_heads; }
   // Whether layer `layer` (0-based) mixes first values into its own: layer 0 never, else all layers, or those that
   // value_residual_last_k or the variant sparse (the last third, rounded up) leaves.
   bool mixes_values(std::int64_t layer) const;
+  // f of a layer: intermediate_size, except that MUDDFormer with param_realloc moves width from early layers to late
+  // ones: (0.5 (L - i) + 1.5 (i - 1)) / (L - 1) intermediate_size in the 1-based layer i, to multiples of 256.
+  std::int64_t layer_intermediate_size(std::int64_t layer) const;
 };
 
 // Keys of a flat model configuration (config.json, or the object model.config_overrides) of any architecture.

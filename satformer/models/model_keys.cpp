@@ -39,6 +39,16 @@ KeyList make_model_keys() {
       {"value_residual_last_k", integer, nullptr, "only the last k layers mix; null: all but the first"},
       {"value_residual_lambda2_init", number, 0.5, "ResFormer: initial weight of a layer's own values"},
       {"value_residual_variant", string, "learnable", "ResFormer: learnable, identity, constant or sparse"},
+      {"dwa_dilation", integer, 1, "DenseFormer: average every dwa_dilation-th earlier output"},
+      {"dwa_period", integer, 1, "DenseFormer: average after every dwa_period-th block"},
+      {"num_ways", integer, 4, "MUDDFormer: streams; only 4 is defined"},
+      {"param_realloc", boolean, true, "MUDDFormer: MLPs grow from half to one and a half of the width over the depth"},
+      {"use_pre_post_da_norm", boolean, true, "MUDDFormer: norms before and after the aggregation"},
+      {"da_w1_init", string, "1/d", "MUDDFormer: initial standard deviation of da.w1: 1/d or 1/sqrt(d)"},
+      {"expansion_rate", integer, 4, "HyperConnections: n, residual streams"},
+      {"use_dynamic_hc", boolean, true, "HyperConnections: coefficients that depend on the token"},
+      {"use_tanh", boolean, true, "HyperConnections: tanh in the dynamic coefficients"},
+      {"hc_norm_type", string, "rms", "HyperConnections: norm of the dynamic coefficients: rms or layer"},
       {"fuse_norm", boolean, nullptr, ""},
       {"fuse_swiglu", boolean, nullptr, ""},
       {"fuse_cross_entropy", boolean, nullptr, ""},
@@ -54,15 +64,17 @@ KeyList make_model_keys() {
   };
 }
 
-bool is_architecture_key(const std::string& key) {
-  return key == "use_value_residual" || key.starts_with("value_residual_");
+bool is_key_of(const std::string& key, const Architecture& architecture) {
+  return std::find(architecture.keys.begin(), architecture.keys.end(), key) != architecture.keys.end();
 }
 
 }  // namespace
 
 bool model_key_has_meaning(const std::string& key, const Architecture& architecture) {
-  return !is_architecture_key(key) ||
-         std::find(architecture.keys.begin(), architecture.keys.end(), key) != architecture.keys.end();
+  const std::vector<Architecture>& all = architectures();
+  const bool shared =
+      std::none_of(all.begin(), all.end(), [&](const Architecture& one) { return is_key_of(key, one); });
+  return shared || is_key_of(key, architecture);
 }
 
 const KeyList& model_keys() {

@@ -20,7 +20,7 @@ std::shared_ptr<nn::ValueMixer> make_static_mixer(const ModelConfig& config, std
 }  // namespace
 
 ResFormer::ResFormer(const ModelConfig& config, const c10::TensorOptions& tensors)
-    : Decoder(config, tensors, [&](std::int64_t layer) { return make_static_mixer(config, layer, tensors); }) {
+    : BlockDecoder(config, tensors, [&](std::int64_t layer) { return make_static_mixer(config, layer, tensors); }) {
   if (!config.use_value_residual || config.value_residual_variant != "learnable") return;
   const auto manager = trunk().register_module("lambda_manager", std::make_shared<torch::nn::Module>());
   const std::int64_t layers = config.num_hidden_layers;
@@ -29,8 +29,8 @@ ResFormer::ResFormer(const ModelConfig& config, const c10::TensorOptions& tensor
 }
 
 at::Tensor ResFormer::hidden_states(const ModelInput& input, nn::Observer* observer) {
-  at::Tensor x = embed(input);
-  const nn::Sequence sequence = make_sequence(x, input);
+  nn::Stream x{embed(input)};
+  const nn::Sequence sequence = make_sequence(x.sum, input);
   const std::vector<at::Tensor> lambda1 = layer_lambda1(observer);
   at::Tensor first_values;
   for (std::int64_t i = 0; i < num_layers(); ++i) {

@@ -18,11 +18,11 @@ std::shared_ptr<nn::ValueMixer> make_selective_mixer(const ModelConfig& config, 
 }  // namespace
 
 SATFormer::SATFormer(const ModelConfig& config, const c10::TensorOptions& tensors)
-    : Decoder(config, tensors, [&](std::int64_t layer) { return make_selective_mixer(config, layer, tensors); }) {}
+    : BlockDecoder(config, tensors, [&](std::int64_t layer) { return make_selective_mixer(config, layer, tensors); }) {}
 
 at::Tensor SATFormer::hidden_states(const ModelInput& input, nn::Observer* observer) {
-  at::Tensor x = embed(input);
-  const nn::Sequence sequence = make_sequence(x, input);
+  nn::Stream x{embed(input)};
+  const nn::Sequence sequence = make_sequence(x.sum, input);
   at::Tensor first_values;
   for (std::int64_t i = 0; i < num_layers(); ++i) {
     const nn::DecoderBlockOutput output =

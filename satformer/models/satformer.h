@@ -8,7 +8,7 @@ namespace satformer::models {
 //   alpha = gate(u Walpha)                        [B, T, H_kv]
 //   v'[b, t, j, :] = v[b, t, j, :] + alpha[b, t, j] v1[b, t, j, :]
 // Gradients flow through v1 into layer 0.
-class SATFormer : public Decoder {
+class SATFormer : public BlockDecoder {
  public:
   SATFormer(const ModelConfig& config, const c10::TensorOptions& tensors);
   at::Tensor hidden_states(const ModelInput& input, nn::Observer* observer = nullptr) override;

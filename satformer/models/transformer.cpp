@@ -3,11 +3,11 @@
 namespace satformer::models {
 
 Transformer::Transformer(const ModelConfig& config, const c10::TensorOptions& tensors)
-    : Decoder(config, tensors, [](std::int64_t) { return nullptr; }) {}
+    : BlockDecoder(config, tensors, [](std::int64_t) { return nullptr; }) {}
 
 at::Tensor Transformer::hidden_states(const ModelInput& input, nn::Observer* observer) {
-  at::Tensor x = embed(input);
-  const nn::Sequence sequence = make_sequence(x, input);
+  nn::Stream x{embed(input)};
+  const nn::Sequence sequence = make_sequence(x.sum, input);
   for (std::int64_t i = 0; i < num_layers(); ++i) {
     x = run_layer({.hidden = x, .sequence = sequence, .layer = i, .observer = observer}).hidden;
   }

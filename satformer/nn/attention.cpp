@@ -1,62 +1,78 @@
 #include "satformer/nn/attention.h"
 
-#include <ATen/ops/scaled_dot_product_attention.h>
-
+#include "csrc/ops/gated_value_mix_reference.h"
 #include "satformer/core/error.h"
+#include "satformer/nn/attention_core.h"
 
 namespace satformer::nn {
 
 AttentionImpl::AttentionImpl(const AttentionOptions& options, std::shared_ptr<ValueMixer> mixer,
                              const at::TensorOptions& tensors)
-    : head_dim_(options.hidden_size / options.num_heads), grouped_(options.num_kv_heads != options.num_heads) {
-  const std::int64_t d = options.hidden_size, kv_size = options.num_kv_heads * head_dim_;
+    : options_(options) {
+  const std::int64_t d = options.hidden_size, head_dim = d / options.num_heads;
+  const std::int64_t kv_size = options.num_kv_heads * head_dim;
   q_proj = register_module("q_proj", Linear(LinearOptions{d, d, options.qkv_bias}, tensors));
   k_proj = register_module("k_proj", Linear(LinearOptions{d, kv_size, options.qkv_bias}, tensors));
   v_proj = register_module("v_proj", Linear(LinearOptions{d, kv_size, options.qkv_bias}, tensors));
   o_proj = register_module("o_proj", Linear(LinearOptions{d, d}, tensors));
   if (options.qk_norm) {
-    q_norm = register_module("q_norm", RMSNorm(RMSNormOptions{head_dim_, options.qk_norm_eps}, tensors));
-    k_norm = register_module("k_norm", RMSNorm(RMSNormOptions{head_dim_, options.qk_norm_eps}, tensors));
+    q_norm = register_module("q_norm", RMSNorm(RMSNormOptions{head_dim, options.qk_norm_eps}, tensors));
+    k_norm = register_module("k_norm", RMSNorm(RMSNormOptions{head_dim, options.qk_norm_eps}, tensors));
   }
   if (mixer) value_residual_mixing = register_module("value_residual_mixing", std::move(mixer));
+  std::vector<Linear> last{v_proj};
+  if (value_residual_mixing) {
+    const Linear gate = value_residual_mixing->gate_projection();
+    if (gate) last.push_back(gate);
+  }
+  if (options.separate_sources) {
+    projections_ = {PackedWeight({q_proj}), PackedWeight({k_proj}), PackedWeight(last)};
+  } else {
+    last.insert(last.begin(), {q_proj, k_proj});
+    projections_ = {PackedWeight(last)};
+  }
+  output_ = PackedWeight({o_proj});
 }
 
 AttentionOutput AttentionImpl::forward(const AttentionInput& input) {
-  at::Tensor q = split_heads(q_proj->forward(input.q_source));
-  at::Tensor k = split_heads(k_proj->forward(input.k_source));
-  const at::Tensor values = split_heads(v_proj->forward(input.v_source));
-  const at::Tensor mixed_values = value_residual_mixing ? mix_values(values, input) : values;
-  if (q_norm) {
-    q = q_norm->forward(q);
-    k = k_norm->forward(k);
+  require(input.sources.size() == projections_.size(), "attention: expected {} sources, got {}", projections_.size(),
+          input.sources.size());
+  require(!value_residual_mixing || input.first_values.defined(),
+          "attention: layer {} mixes values, but got no first_values", input.layer);
+  AttentionCore core{.num_heads = options_.num_heads,
+                     .num_kv_heads = options_.num_kv_heads,
+                     .head_dim = options_.hidden_size / options_.num_heads,
+                     .mask = input.sequence.mask,
+                     .returns_values = input.returns_values};
+  at::Tensor sum;
+  for (std::size_t i = 0; i < projections_.size(); ++i) {
+    const NormLinearOutput read = norm_linear(input.sources[i].stream, input.sources[i].norm, projections_[i]);
+    core.projected.push_back(read.y);
+    if (i == 0) sum = read.sum;
   }
-  q = apply_rotary(q, input.sequence.rotary);
-  k = apply_rotary(k, input.sequence.rotary);
-  return {o_proj->forward(attend(q, k, mixed_values, input.sequence.mask)), values};
+  core.inputs.cos = input.sequence.rotary.cos;
+  core.inputs.sin = input.sequence.rotary.sin;
+  if (options_.qk_norm) {
+    core.inputs.q_weight = q_norm->weight;
+    core.inputs.k_weight = k_norm->weight;
+    core.inputs.eps = options_.qk_norm_eps;
+  }
+  if (value_residual_mixing) {
+    core.selective = static_cast<bool>(value_residual_mixing->gate_projection());
+    core.inputs.q = core.projected.front();
+    value_residual_mixing->describe(core.inputs, input.lambda1);
+    core.inputs.first_values = input.first_values;
+    if (input.observer != nullptr && core.selective) observe(input, core);
+  }
+  const AttentionCoreOutput output = attention_core(core);
+  return {packed_linear(output.attended, output_), sum, output.values};
 }
 
-// [B, T, H hd] -> [B, T, H, hd]
-at::Tensor AttentionImpl::split_heads(const at::Tensor& x) const { return x.unflatten(-1, {-1, head_dim_}); }
-
-at::Tensor AttentionImpl::mix_values(const at::Tensor& values, const AttentionInput& input) {
-  require(input.first_values.defined(), "attention: layer {} mixes values, but got no first_values", input.layer);
-  return value_residual_mixing->forward({.values = values,
-                                         .first_values = input.first_values,
-                                         .hidden = input.v_source,
-                                         .lambda1 = input.lambda1,
-                                         .layer = input.layer,
-                                         .observer = input.observer});
-}
-
-// [B, T, H, hd] each -> [B, T, H hd]. The kernels read the transposed views as they are, and their output's memory is
-// [B, T, H, hd] again: nothing is copied.
-at::Tensor AttentionImpl::attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                 const at::Tensor& mask) const {
-  const std::optional<at::Tensor> bias = mask.defined() ? std::optional(mask) : std::nullopt;
-  const at::Tensor attended =
-      at::scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), bias, /*dropout_p=*/0,
-                                       /*is_causal=*/!bias, /*scale=*/std::nullopt, grouped_);
-  return attended.transpose(1, 2).flatten(-2);
+void AttentionImpl::observe(const AttentionInput& input, const AttentionCore& core) {
+  ops::AttentionInputs inputs = core.inputs;
+  view_projections(core.projected, core, inputs);
+  const at::Tensor alpha = ops::apply_gate(inputs.logits, inputs.gate);
+  input.observer->gates(input.layer, {inputs.logits, alpha, inputs.v, input.first_values});
 }
 
 }  // namespace satformer::nn

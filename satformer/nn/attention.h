@@ -1,8 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "satformer/nn/attention_core.h"
 #include "satformer/nn/linear.h"
+#include "satformer/nn/norm_linear.h"
 #include "satformer/nn/observer.h"
 #include "satformer/nn/rms_norm.h"
 #include "satformer/nn/sequence.h"
@@ -17,28 +20,36 @@ struct AttentionOptions {
   bool qkv_bias = false;
   bool qk_norm = false;
   double qk_norm_eps = 1e-5;
+  bool separate_sources = false;  // queries, keys and values read streams of their own (MUDDFormer)
 };
 
-// Tensors are shared, not copied. MUDDFormer gives q, k and v different sources; elsewhere the three are one.
+// A stream and the norm through which attention reads it.
+struct AttentionSource {
+  const Stream& stream;
+  const RMSNorm& norm;
+};
+
+// Tensors are shared, not copied.
 struct AttentionInput {
-  at::Tensor q_source;           // [B, T, d]
-  at::Tensor k_source;           // [B, T, d]
-  at::Tensor v_source;           // [B, T, d]; a selective mixer's gate reads it too
-  at::Tensor first_values = {};  // [B, T, H_kv, hd]; needed where the layer has a mixer
-  at::Tensor lambda1 = {};       // []; needed where the mixer is static
+  std::vector<AttentionSource> sources;  // one; with separate_sources those of queries, keys and values
+  at::Tensor first_values = {};          // [B, T, H_kv, hd]; needed where the layer has a mixer
+  at::Tensor lambda1 = {};               // []; needed where the mixer is static
   const Sequence& sequence;
   std::int64_t layer = 0;
+  bool returns_values = false;
   Observer* observer = nullptr;
 };
 
 struct AttentionOutput {
   at::Tensor hidden;  // [B, T, d]
-  at::Tensor values;  // [B, T, H_kv, hd], raw: after Wv, before any norm, rotation or mix
+  at::Tensor sum;     // the (first) source's stream, nothing pending
+  at::Tensor values;  // with returns_values: [B, T, H_kv, hd], raw: after Wv, before any norm, rotation or mix
 };
 
-// Causal grouped-query attention with optional qk-norm, rotary positions and a value mixer:
+// Causal grouped-query attention with optional qk-norm, rotary positions and a value mixer, u the normalised source:
 //   q = u Wq, k = u Wk, v = u Wv;  v' = mixer(v, v1);  q, k = RoPE(RMSNorm(q)), RoPE(RMSNorm(k))
 //   hidden = softmax(q k^T / sqrt(hd) + mask) v' Wo
+// One matrix product gives q, k, v and a gate's logits, one pass makes of them what the attention kernel reads.
 class AttentionImpl : public torch::nn::Module {
  public:
   // `mixer` is registered as value_residual_mixing; null: none.
@@ -53,12 +64,11 @@ class AttentionImpl : public torch::nn::Module {
   std::shared_ptr<ValueMixer> value_residual_mixing;
 
  private:
-  at::Tensor split_heads(const at::Tensor& x) const;
-  at::Tensor mix_values(const at::Tensor& values, const AttentionInput& input);
-  at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask) const;
+  static void observe(const AttentionInput& input, const AttentionCore& core);
 
-  std::int64_t head_dim_;
-  bool grouped_;
+  AttentionOptions options_;
+  std::vector<PackedWeight> projections_;  // one a source: [q | k | v | logits], or q, k, [v | logits]
+  PackedWeight output_;
 };
 TORCH_MODULE(Attention);
 

@@ -123,10 +123,23 @@ std::vector<at::Tensor> checkpoint(const Segment& segment, const std::vector<at:
                                    const std::vector<at::Tensor>& parameters) {
   require(!inputs.empty(), "activation checkpointing: a segment needs at least one input");
   if (!at::GradMode::is_enabled()) return segment(inputs);
-  std::vector<at::Tensor> tensors = inputs;
+  // An autograd function takes no undefined tensors: what is absent stays in the segment.
+  std::vector<at::Tensor> tensors;
+  std::vector<bool> present;
+  for (const at::Tensor& input : inputs) {
+    present.push_back(input.defined());
+    if (input.defined()) tensors.push_back(input);
+  }
+  const std::size_t num_inputs = tensors.size();
+  const Segment with_absent = [segment, present](const std::vector<at::Tensor>& defined) {
+    std::vector<at::Tensor> all;
+    auto next = defined.begin();
+    for (const bool one : present) all.push_back(one ? *next++ : at::Tensor());
+    return segment(all);
+  };
   tensors.insert(tensors.end(), parameters.begin(), parameters.end());
   const auto autocast = AutocastState::current(inputs.front().device().type());
-  const auto record = c10::make_intrusive<SegmentRecord>(segment, inputs.size(), autocast);
+  const auto record = c10::make_intrusive<SegmentRecord>(with_absent, num_inputs, autocast);
   return CheckpointFunction::apply(record, at::TensorList(tensors));
 }
 

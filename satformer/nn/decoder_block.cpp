@@ -12,17 +12,14 @@ DecoderBlockImpl::DecoderBlockImpl(const DecoderBlockOptions& options, std::shar
 }
 
 DecoderBlockOutput DecoderBlockImpl::forward(const DecoderBlockInput& input) {
-  const at::Tensor u = attn_norm->forward(input.hidden);
-  const AttentionOutput attention = attn->forward({.q_source = u,
-                                                   .k_source = u,
-                                                   .v_source = u,
+  const AttentionOutput attention = attn->forward({.sources = {{input.hidden, attn_norm}},
                                                    .first_values = input.first_values,
                                                    .lambda1 = input.lambda1,
                                                    .sequence = input.sequence,
                                                    .layer = input.layer,
+                                                   .returns_values = input.returns_values,
                                                    .observer = input.observer});
-  const at::Tensor x = input.hidden + attention.hidden;
-  return {x + mlp->forward(mlp_norm->forward(x)), attention.values};
+  return {mlp->forward({attention.sum, attention.hidden}, mlp_norm), attention.values};
 }
 
 }  // namespace satformer::nn

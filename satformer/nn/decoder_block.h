@@ -14,17 +14,18 @@ struct DecoderBlockOptions {
 };
 
 struct DecoderBlockInput {
-  at::Tensor hidden;             // x [B, T, d]
+  Stream hidden;                 // x [B, T, d]
   at::Tensor first_values = {};  // v1 [B, T, H_kv, hd]; needed where the layer mixes values
   at::Tensor lambda1 = {};       // []; needed where the mixer is static
   const Sequence& sequence;
   std::int64_t layer = 0;
+  bool returns_values = false;
   Observer* observer = nullptr;
 };
 
 struct DecoderBlockOutput {
-  at::Tensor hidden;  // [B, T, d]
-  at::Tensor values;  // [B, T, H_kv, hd], this layer's raw values
+  Stream hidden;      // [B, T, d]
+  at::Tensor values;  // with returns_values: [B, T, H_kv, hd], this layer's raw values
 };
 
 // The pre-norm block:

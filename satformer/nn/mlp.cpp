@@ -1,8 +1,5 @@
 #include "satformer/nn/mlp.h"
 
-#include <ATen/ops/mul.h>
-#include <ATen/ops/silu.h>
-
 namespace satformer::nn {
 
 MLPImpl::MLPImpl(const MLPOptions& options, const at::TensorOptions& tensors) {
@@ -10,10 +7,13 @@ MLPImpl::MLPImpl(const MLPOptions& options, const at::TensorOptions& tensors) {
   gate_proj = register_module("gate_proj", Linear(LinearOptions{d, f}, tensors));
   up_proj = register_module("up_proj", Linear(LinearOptions{d, f}, tensors));
   down_proj = register_module("down_proj", Linear(LinearOptions{f, d}, tensors));
+  gate_up_ = PackedWeight({gate_proj, up_proj});
+  down_ = PackedWeight({down_proj});
 }
 
-at::Tensor MLPImpl::forward(const at::Tensor& x) {
-  return down_proj->forward(at::silu(gate_proj->forward(x)) * up_proj->forward(x));
+Stream MLPImpl::forward(const Stream& x, const RMSNorm& norm) {
+  const NormLinearOutput read = norm_linear(x, norm, gate_up_);
+  return {read.sum, swiglu_linear(read.y, down_)};
 }
 
 }  // namespace satformer::nn

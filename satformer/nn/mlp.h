@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "satformer/nn/linear.h"
+#include "satformer/nn/norm_linear.h"
 
 namespace satformer::nn {
 
@@ -10,16 +11,20 @@ struct MLPOptions {
   std::int64_t intermediate_size = 0;
 };
 
-// y = (silu(x Wgate) * (x Wup)) Wdown (SwiGLU: Shazeer 2020, equation 6)
+// y = (silu(u Wgate) * (u Wup)) Wdown with u = RMSNorm(x) (SwiGLU: Shazeer 2020, equation 6). One matrix product serves
+// gate and up.
 class MLPImpl : public torch::nn::Module {
  public:
   MLPImpl(const MLPOptions& options, const at::TensorOptions& tensors);
-  // [B, T, d] -> [B, T, d]
-  at::Tensor forward(const at::Tensor& x);
+  // x and y, y being still to be added to x.
+  Stream forward(const Stream& x, const RMSNorm& norm);
 
   Linear gate_proj{nullptr};  // [f, d]
   Linear up_proj{nullptr};    // [f, d]
   Linear down_proj{nullptr};  // [d, f]
+
+ private:
+  PackedWeight gate_up_, down_;
 };
 TORCH_MODULE(MLP);
 

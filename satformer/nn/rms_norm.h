@@ -4,13 +4,15 @@
 
 #include <cstdint>
 
+#include "satformer/nn/stream.h"
+
 namespace satformer::nn {
 
 // y = x / sqrt(mean(x^2) + eps) * weight, the mean over the last dimension.
 //   x       [..., n]  any floating dtype
 //   weight  [n]
 //   y       [..., n]  compute_dtype(x), so that under autocast one cast serves every projection that reads y
-// Computed in float32 (float64 for float64). Differentiable once, in x and weight.
+// Computed in float32 (float64 for float64). Differentiable in x and weight.
 // Source: Zhang and Sennrich 2019, equation 4.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 
@@ -23,6 +25,9 @@ class RMSNormImpl : public torch::nn::Module {
  public:
   RMSNormImpl(const RMSNormOptions& options, const at::TensorOptions& tensors);
   at::Tensor forward(const at::Tensor& x) { return rms_norm(x, weight, eps_); }
+  // RMSNorm of the stream, whose pending part is added in the same pass.
+  at::Tensor forward(const Stream& x);
+  double eps() const { return eps_; }
 
   at::Tensor weight;  // [size], 1 at the start
 

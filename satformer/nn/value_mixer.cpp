@@ -1,11 +1,9 @@
 #include "satformer/nn/value_mixer.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
-#include "csrc/ops/gated_value_mix.h"
-#include "csrc/ops/gated_value_mix_reference.h"
 #include "satformer/core/error.h"
+#include "satformer/nn/compute_dtype.h"
 
 namespace satformer::nn {
 
@@ -13,13 +11,16 @@ StaticMixerImpl::StaticMixerImpl(const StaticMixOptions& options, const at::Tens
   lambda2 = register_parameter("lambda2", at::full({}, options.lambda2, tensors));
 }
 
-at::Tensor StaticMixerImpl::forward(const ValueMixInput& input) {
-  require(input.lambda1.defined(), "static value mixer: layer {} got no lambda1", input.layer);
-  return input.lambda1 * input.first_values + lambda2 * input.values;
+void StaticMixerImpl::describe(ops::AttentionInputs& inputs, const at::Tensor& lambda1) const {
+  require(lambda1.defined(), "static value mixer: got no lambda1");
+  inputs.lambda1 = lambda1;
+  inputs.lambda2 = lambda2;
 }
 
-at::Tensor FixedMixerImpl::forward(const ValueMixInput& input) {
-  return options_.lambda1 * input.first_values + options_.lambda2 * input.values;
+void FixedMixerImpl::describe(ops::AttentionInputs& inputs, const at::Tensor& /*lambda1*/) const {
+  const at::TensorOptions options = inputs.q.options().dtype(accumulate_dtype(inputs.q));
+  inputs.lambda1 = at::full({}, options_.lambda1, options);
+  inputs.lambda2 = at::full({}, options_.lambda2, options);
 }
 
 SelectiveMixerImpl::SelectiveMixerImpl(const SelectiveMixOptions& options, const at::TensorOptions& tensors)
@@ -28,13 +29,8 @@ SelectiveMixerImpl::SelectiveMixerImpl(const SelectiveMixOptions& options, const
   alpha_proj = register_module("alpha_proj", Linear(projection, tensors));
 }
 
-at::Tensor SelectiveMixerImpl::forward(const ValueMixInput& input) {
-  const at::Tensor logits = alpha_proj->forward(input.hidden);
-  if (input.observer != nullptr) {
-    const at::Tensor alpha = ops::apply_gate(logits, gate_);
-    input.observer->gates(input.layer, {logits, alpha, input.values, input.first_values});
-  }
-  return ops::gated_value_mix(input.values, input.first_values, logits, gate_);
+void SelectiveMixerImpl::describe(ops::AttentionInputs& inputs, const at::Tensor& /*lambda1*/) const {
+  inputs.gate = gate_;
 }
 
 }  // namespace satformer::nn

@@ -2,31 +2,24 @@
 // How a layer joins the first layer's values v1 to its own values v. A layer without a mixer keeps v.
 //   static     v' = lambda1 v1 + lambda2 v                  ResFormer
 //   selective  v' = v + alpha v1, alpha = gate(u Walpha)    SATFormer
+// A mixer holds the parameters; the arithmetic is part of ops::attention_inputs.
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
-#include <memory>
 
+#include "csrc/ops/attention_inputs.h"
 #include "satformer/nn/gates.h"
 #include "satformer/nn/linear.h"
-#include "satformer/nn/observer.h"
 
 namespace satformer::nn {
 
-struct ValueMixInput {
-  const at::Tensor& values;        // v [B, T, H_kv, hd], raw: after Wv, before anything else
-  const at::Tensor& first_values;  // v1 [B, T, H_kv, hd], the raw values of layer 0
-  const at::Tensor& hidden;        // u [B, T, d], what Wv read
-  const at::Tensor& lambda1;  // [], this layer's entry of the model's lambda1; undefined where the mixer has its own
-  std::int64_t layer = 0;
-  Observer* observer = nullptr;
-};
-
 class ValueMixer : public torch::nn::Module {
  public:
-  // v' [B, T, H_kv, hd]
-  virtual at::Tensor forward(const ValueMixInput& input) = 0;
+  // The gate's projection, which reads what Wv reads; empty: no gate.
+  virtual Linear gate_projection() { return Linear(nullptr); }
+  // Sets gate, lambda1, lambda2. lambda1 []: this layer's entry of the model's, undefined where the mixer has its own.
+  virtual void describe(ops::AttentionInputs& inputs, const at::Tensor& lambda1) const = 0;
 };
 
 struct StaticMixOptions {
@@ -37,7 +30,7 @@ struct StaticMixOptions {
 class StaticMixerImpl : public ValueMixer {
  public:
   StaticMixerImpl(const StaticMixOptions& options, const at::TensorOptions& tensors);
-  at::Tensor forward(const ValueMixInput& input) override;
+  void describe(ops::AttentionInputs& inputs, const at::Tensor& lambda1) const override;
 
   at::Tensor lambda2;
 };
@@ -52,7 +45,7 @@ struct FixedMixOptions {
 class FixedMixerImpl : public ValueMixer {
  public:
   explicit FixedMixerImpl(const FixedMixOptions& options) : options_(options) {}
-  at::Tensor forward(const ValueMixInput& input) override;
+  void describe(ops::AttentionInputs& inputs, const at::Tensor& lambda1) const override;
 
  private:
   FixedMixOptions options_;
@@ -69,7 +62,8 @@ struct SelectiveMixOptions {
 class SelectiveMixerImpl : public ValueMixer {
  public:
   SelectiveMixerImpl(const SelectiveMixOptions& options, const at::TensorOptions& tensors);
-  at::Tensor forward(const ValueMixInput& input) override;
+  Linear gate_projection() override { return alpha_proj; }
+  void describe(ops::AttentionInputs& inputs, const at::Tensor& lambda1) const override;
 
   Linear alpha_proj{nullptr};  // Walpha [H_kv, d]
 

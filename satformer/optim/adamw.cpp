@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -29,7 +30,7 @@ AdamW::AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options)
   }
 }
 
-void AdamW::step(double learning_rate) {
+void AdamW::step(double learning_rate, double gradient_factor) {
   const at::NoGradGuard no_grad;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     std::vector<at::Tensor> parameters, gradients, exp_avgs, exp_avg_sqs, steps;
@@ -44,9 +45,12 @@ void AdamW::step(double learning_rate) {
     }
     if (parameters.empty()) continue;
     at::_foreach_add_(steps, 1);
+    // The kernel divides by the scale while it reads the gradients: no pass of its own.
+    std::optional<at::Tensor> scale;
+    if (gradient_factor != 1.0) scale = at::full({}, 1.0 / gradient_factor, steps.front().options());
     at::_fused_adamw_(parameters, gradients, exp_avgs, exp_avg_sqs, /*max_exp_avg_sqs=*/{}, steps, learning_rate,
                       options_.beta1, options_.beta2, groups_[g].weight_decay, options_.eps, /*amsgrad=*/false,
-                      /*maximize=*/false);
+                      /*maximize=*/false, scale);
   }
 }
 

@@ -24,8 +24,9 @@ class AdamW {
   // Parameters: floating point, one device, names unique. The state (m, v, t) is allocated here, zero.
   AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options);
 
-  // One update from every parameter's .grad(); a parameter without a gradient is left alone, its t too.
-  void step(double learning_rate);
+  // One update from every parameter's .grad() times gradient_factor; a parameter without a gradient is left alone, its
+  // t too. The gradients are left multiplied.
+  void step(double learning_rate, double gradient_factor = 1.0);
   void zero_grad();
 
   const std::vector<ParameterGroup>& groups() const { return groups_; }

@@ -1,7 +1,6 @@
 #include "satformer/optim/clip.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
@@ -19,12 +18,6 @@ double global_norm(const std::vector<at::Tensor>& tensors) {
 
 double clip_factor(double norm, double max_norm) {
   return max_norm > 0.0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
-}
-
-void scale_tensors(const std::vector<at::Tensor>& tensors, double factor) {
-  if (tensors.empty()) return;
-  const at::NoGradGuard no_grad;
-  at::_foreach_mul_(tensors, factor);
 }
 
 }  // namespace satformer::optim

@@ -13,7 +13,4 @@ double global_norm(const std::vector<at::Tensor>& tensors);
 // min(1, max_norm / (norm + 1e-6)); 1 when max_norm is 0 (off).
 double clip_factor(double norm, double max_norm);
 
-// x *= factor for every tensor.
-void scale_tensors(const std::vector<at::Tensor>& tensors, double factor);
-
 }  // namespace satformer::optim

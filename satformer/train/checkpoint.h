@@ -34,7 +34,7 @@ struct TrainerState {
   std::int64_t val_step = 0;         // which was after this step
   std::int64_t val_tokens = 0;
   std::optional<double> best_val_loss;
-  std::string data_fingerprint;  // of the training split, 16 hex digits
+  std::string data_fingerprint;  // of the training data
   nlohmann::json config;         // RunConfig::values
 };
 

@@ -92,7 +92,7 @@ void check_resume(const RunConfig& config, const std::string& data_fingerprint, 
   require_same("training.batch_size x training.gradient_accumulation_steps", config.training.sequences_per_step(),
                sequences_per_step(state.config), checkpoint);
   require(data_fingerprint == state.data_fingerprint,
-          "data.data_dir {}: its training shards are not those of {} (fingerprint {}, expected {})",
+          "data.data_dir {}: its training data are not those of {} (fingerprint {}, expected {})",
           config.data.data_dir.string(), checkpoint.string(), data_fingerprint, state.data_fingerprint);
   note_changes(config, state);
 }

@@ -85,7 +85,9 @@ optim::Schedule schedule(const Reader& read, std::int64_t tokens_per_step) {
   schedule.max_steps = steps(read, "training.max_steps", "training.max_tokens", tokens_per_step, 1);
   schedule.decay =
       optim::parse_decay(read.text("training.lr_decay_style"), fmt::format("{}: training.lr_decay_style", read.source));
-  schedule.decay_fraction = read.number("training.decay_fraction", 0.0, std::nextafter(1.0, 2.0));
+  schedule.decay_fraction = read.number("training.decay_fraction", 0.0);
+  require(schedule.decay_fraction <= 1.0, "{}: training.decay_fraction is {}, expected a number from 0 to 1",
+          read.source, schedule.decay_fraction);
   return schedule;
 }
 
@@ -93,6 +95,13 @@ TrainingConfig training_config(const Reader& read, std::int64_t seq_length) {
   TrainingConfig training;
   training.batch_size = read.integer("training.batch_size", 1);
   training.gradient_accumulation_steps = read.integer("training.gradient_accumulation_steps", 1);
+  // A step of 2^40 tokens is far beyond any use, and far from overflow.
+  const double step_tokens = static_cast<double>(training.batch_size) *
+                             static_cast<double>(training.gradient_accumulation_steps) *
+                             static_cast<double>(seq_length);
+  require(step_tokens <= static_cast<double>(std::int64_t{1} << 40),
+          "{}: training.batch_size x gradient_accumulation_steps x data.seq_length is {:.3g} tokens a step, too many",
+          read.source, step_tokens);
   training.micro_batch_size = read.optional_integer("training.micro_batch_size", 1).value_or(training.batch_size);
   training.max_skipped_steps = read.integer("training.max_skipped_steps", 1);
   training.weight_decay = read.number("training.weight_decay", 0.0);
@@ -166,6 +175,9 @@ data::BatchOptions batch_options(const DataConfig& data, const models::ModelConf
     const auto info = data::read_dataset_info(data.data_dir);
     options.end_of_text_id = info ? info->end_of_text_id : model.eos_token_id;
   }
+  require(!options.document_mask || (*options.end_of_text_id >= 0 && *options.end_of_text_id < model.vocab_size),
+          "data.end_of_text_id: {} is outside the vocabulary of {}: no document would ever end",
+          *options.end_of_text_id, model.vocab_size);
   return options;
 }
 

@@ -14,7 +14,8 @@ constexpr auto kString = KeyType::string;
 KeyList own_keys() {
   return {
       {"model.architecture", kString, nullptr,
-       "name of the architecture: satformer, resformer, transformer; or say model.class_name"},
+       "name of the architecture: transformer, resformer, satformer, denseformer, muddformer, hyperconnections; or "
+       "say model.class_name"},
       {"model.class_name", kString, nullptr, "the published class: SATFormerForCausalLM and the like"},
 
       {"data.data_dir", kString, "./data", "folder of the token shards"},

@@ -7,6 +7,7 @@
 
 #include "satformer/core/clock.h"
 #include "satformer/core/error.h"
+#include "satformer/core/folder_lock.h"
 #include "satformer/core/progress.h"
 #include "satformer/data/token_dataset.h"
 #include "satformer/optim/clip.h"
@@ -20,6 +21,13 @@ std::filesystem::path tokenizer_of(const std::filesystem::path& data_dir) {
   return std::filesystem::exists(path) ? path : std::filesystem::path();
 }
 
+// What the run is trained on: the shards, and with a document mask the id that ends a document.
+std::string fingerprint_of(const TrainingData& data) {
+  std::string text = fmt::format("{:016x}", data.dataset.fingerprint());
+  if (data.batch.document_mask) text += fmt::format(", end-of-text id {}", data.batch.end_of_text_id.value());
+  return text;
+}
+
 }  // namespace
 
 Trainer::Trainer(RunConfig config, TrainerOptions options) : config_(std::move(config)), options_(std::move(options)) {
@@ -27,7 +35,7 @@ Trainer::Trainer(RunConfig config, TrainerOptions options) : config_(std::move(c
   open_data();
   make_model_and_optimizer();
   state_.config = config_.values;
-  state_.data_fingerprint = fmt::format("{:016x}", data_->dataset.fingerprint());
+  state_.data_fingerprint = fingerprint_of(*data_);
   if (checkpoint) restore(*checkpoint);
   describe_run();
 }
@@ -108,14 +116,14 @@ bool Trainer::update(const LossTotal& total, StepMetrics& metrics) {
   metrics.loss = total.mean();
   metrics.grad_norm = optim::global_norm(gradients) / targets;
   if (!std::isfinite(metrics.loss) || !std::isfinite(metrics.grad_norm)) return false;
-  optim::scale_tensors(gradients, optim::clip_factor(metrics.grad_norm, config_.training.grad_clip) / targets);
-  optimizer_->step(metrics.learning_rate);
+  optimizer_->step(metrics.learning_rate, optim::clip_factor(metrics.grad_norm, config_.training.grad_clip) / targets);
   return true;
 }
 
 TrainingResult Trainer::run() {
   const std::int64_t max_steps = config_.training.schedule.max_steps;
   std::filesystem::create_directories(options_.output);
+  const FileDescriptor lock = lock_folder(options_.output);
   remove_stale_checkpoints(options_.output);
   const auto resume_step = options_.resume.given() ? std::optional(state_.step) : std::nullopt;
   Outputs outputs{MetricsWriter(options_.output, config_.logging.tensorboard, resume_step),

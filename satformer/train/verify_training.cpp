@@ -49,8 +49,7 @@ StepResult train_step(models::LanguageModel& model, optim::AdamW& optimizer, con
   loss.backward();
   const std::vector<at::Tensor> gradients = optimizer.gradients();
   const double grad_norm = optim::global_norm(gradients);
-  optim::scale_tensors(gradients, optim::clip_factor(grad_norm, kClipNorm));
-  optimizer.step(learning_rate);
+  optimizer.step(learning_rate, optim::clip_factor(grad_norm, kClipNorm));
   return {loss.item<double>(), grad_norm};
 }
 

@@ -45,14 +45,15 @@ void Command::send(int signal) const {
 }
 
 bool Command::running() {
-  if (!ended_) ended_ = waitpid(pid_, &status_, WNOHANG) == pid_;
+  if (!ended_) ended_ = wait4(pid_, &status_, WNOHANG, &usage_) == pid_;
   return !ended_;
 }
 
 CommandResult Command::wait() {
-  if (!ended_) waitpid(pid_, &status_, 0);
+  if (!ended_) wait4(pid_, &status_, 0, &usage_);
   ended_ = true;
   CommandResult result;
+  result.peak_memory_kib = usage_.ru_maxrss;
   if (WIFEXITED(status_)) result.exit_code = WEXITSTATUS(status_);
   if (WIFSIGNALED(status_)) result.signal = WTERMSIG(status_);
   result.out = read_file(folder_ / "stdout.txt");

@@ -1,5 +1,6 @@
 #pragma once
 // Runs the built executable as a child process.
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <filesystem>
@@ -11,6 +12,7 @@ namespace satformer::testing {
 struct CommandResult {
   int exit_code = -1;  // -1: ended by a signal
   int signal = 0;
+  long peak_memory_kib = 0;  // resident
   std::string out, err;
 };
 
@@ -30,6 +32,7 @@ class Command {
   std::filesystem::path folder_;
   pid_t pid_ = -1;
   int status_ = 0;
+  rusage usage_{};
   bool ended_ = false;
 };
 

@@ -21,7 +21,7 @@ TEST_CASE("help and version go to standard output and exit 0", "[apps]") {
   const ScratchFolder folder;
   CommandResult result = run_command({"--help"}, folder.path());
   CHECK(result.exit_code == 0);
-  for (const char* command : {"prepare", "train", "eval", "verify"}) {
+  for (const char* command : {"prepare", "train", "eval", "bench", "verify"}) {
     CHECK_THAT(result.out, Contains(command));
     const CommandResult help = run_command({command, "--help"}, folder.path());
     CHECK(help.exit_code == 0);
@@ -48,7 +48,14 @@ TEST_CASE("wrong usage exits 2 and says so on standard error", "[apps]") {
       {"train", "config.json", "--resume", "--resume-from", "x"},
       {"train", "config.json", "--json", "/no/such/folder/result.json"},
       {"eval"},
+      {"train", "config.json", "--json", folder.path()},
+      {"train", "config.json", "--set", "learning_rate"},
+      {"train", "config.json", "--set", "=3"},
+      {"prepare", "--input", "x", "--output", "y", "--seed", "-1"},
+      {"prepare", "--input", "x", "--output", "y", "--vocab-size", "99999999999"},
+      {"prepare", "--input", "x", "--output", "y", "--vocab-size", "0"},
       {"eval", "x", "--split", "test"},
+      {"eval", "x", "--dtype", "int8"},
   };
   for (const auto& arguments : wrong) {
     const CommandResult result = run_command(arguments, folder.path());
@@ -56,7 +63,12 @@ TEST_CASE("wrong usage exits 2 and says so on standard error", "[apps]") {
     CHECK(result.exit_code == 2);
     CHECK(result.out.empty());
     CHECK_THAT(result.err, StartsWith("satformer: error: "));
+    CHECK(result.err.size() < 300);
   }
+  CHECK_THAT(run_command({}, folder.path()).err,
+             StartsWith("satformer: error: a command is required: prepare, train, "));
+  CHECK_THAT(run_command({"trian"}, folder.path()).err,
+             StartsWith("satformer: error: unknown command trian, expected one of prepare, train, "));
 }
 
 TEST_CASE("a failure exits 1 with one line", "[apps]") {

@@ -63,27 +63,10 @@ variable_list gradients(const Mix& mix, const MixInputs& in, Gate gate) {
   return torch::autograd::grad({mix(x, gate)}, arguments(x), {x.grad});
 }
 
-// What the arithmetic errors of the gradients are relative to, in the order of arguments().
-variable_list magnitudes(const MixInputs& d, Gate gate) {
-  const at::Tensor alpha = ops::apply_gate(d.logits, gate).abs();
-  at::Tensor mixed = d.scale ? d.scale->abs() * alpha : alpha;
-  if (d.shift) mixed = mixed + d.shift->abs();
-  const at::Tensor dot = (d.grad * d.first_values).abs().sum(-1);
-  at::Tensor to_logits = d.scale ? d.scale->abs() * dot : dot;
-  if ((gate == Gate::kSoftmax || gate == Gate::kSoftmaxSigmoid) && dot.numel() > 0) {
-    const at::Tensor largest = std::get<0>(to_logits.max(-1, /*keepdim=*/true));
-    to_logits = (1 + ops::apply_gate(d.logits, Gate::kSoftmax)) * (to_logits + largest);
-  }
-  variable_list list{d.grad.abs(), mixed.unsqueeze(-1) * d.grad.abs(), to_logits};
-  if (d.scale) list.push_back(ops::sum_terms(alpha * dot, d.scale));
-  if (d.shift) list.push_back(ops::sum_terms(dot, d.shift));
-  return list;
-}
-
 void check_gradients(const MixCase& c, std::uint64_t seed) {
   INFO(c.text());
   const MixInputs in = make_inputs(c, seed), d = to_double(in);
-  const variable_list expected = gradients(composite, d, c.gate), magnitude = magnitudes(d, c.gate);
+  const variable_list expected = gradients(composite, d, c.gate), magnitude = gradient_magnitudes(d, c.gate);
   const variable_list inputs = arguments(in);
   // One u for each term of a sum: over hd for d alpha', over all tokens for d scale and d shift.
   const double dot_ulps = kArithmeticUlps + static_cast<double>(c.sizes.hd);

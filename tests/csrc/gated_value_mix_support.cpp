@@ -10,9 +10,13 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/sub.h>
+#include <ATen/ops/sum.h>
 #include <fmt/format.h>
 
 #include <limits>
+
+#include "csrc/ops/gated_value_mix_arguments.h"
+#include "csrc/ops/gated_value_mix_reference.h"
 
 namespace satformer::tests {
 namespace {
@@ -118,6 +122,29 @@ double worst_error(const at::Tensor& got, const at::Tensor& expected, const at::
       rounding(got.scalar_type()) * expected.abs() + ulps * arithmetic_error(values_dtype) * magnitude + tiny;
   const double worst = ((got.to(at::kDouble) - expected).abs() / allowed).max().item<double>();
   return worst == worst ? worst : std::numeric_limits<double>::infinity();
+}
+
+at::Tensor mix_magnitude(const MixInputs& in, ops::Gate gate) {
+  at::Tensor alpha = ops::apply_gate(in.logits, gate).abs();
+  if (in.scale) alpha = in.scale->abs() * alpha;
+  if (in.shift) alpha = alpha + in.shift->abs();
+  return in.v.abs() + alpha.unsqueeze(-1) * in.first_values.abs();
+}
+
+std::vector<at::Tensor> gradient_magnitudes(const MixInputs& in, ops::Gate gate) {
+  const at::Tensor alpha = ops::apply_gate(in.logits, gate).abs();
+  at::Tensor mixed = in.scale ? in.scale->abs() * alpha : alpha;
+  if (in.shift) mixed = mixed + in.shift->abs();
+  const at::Tensor dot = (in.grad * in.first_values).abs().sum(-1);
+  at::Tensor to_logits = in.scale ? in.scale->abs() * dot : dot;
+  if ((gate == ops::Gate::kSoftmax || gate == ops::Gate::kSoftmaxSigmoid) && dot.numel() > 0) {
+    const at::Tensor largest = std::get<0>(to_logits.max(-1, /*keepdim=*/true));
+    to_logits = (1 + ops::apply_gate(in.logits, ops::Gate::kSoftmax)) * (to_logits + largest);
+  }
+  std::vector<at::Tensor> list{in.grad.abs(), mixed.unsqueeze(-1) * in.grad.abs(), to_logits};
+  if (in.scale) list.push_back(ops::sum_terms(alpha * dot, in.scale));
+  if (in.shift) list.push_back(ops::sum_terms(dot, in.shift));
+  return list;
 }
 
 }  // namespace satformer::tests

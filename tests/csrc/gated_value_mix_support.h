@@ -65,6 +65,11 @@ inline constexpr double kArithmeticUlps = 16;
 double worst_error(const at::Tensor& got, const at::Tensor& expected, const at::Tensor& magnitude,
                    at::ScalarType values_dtype, double ulps = kArithmeticUlps);
 
+// What the arithmetic errors are relative to, from inputs in float64: of v', |v| + (|scale| |alpha| + |shift|) |v1|; of
+// the gradients, in the order v, first_values, logits and, where given, scale and shift.
+at::Tensor mix_magnitude(const MixInputs& in, ops::Gate gate);
+std::vector<at::Tensor> gradient_magnitudes(const MixInputs& in, ops::Gate gate);
+
 extern const std::array<ops::Gate, 6> kAllGates;
 // Every dtype of the values with every dtype that the logits may have beside it.
 extern const std::array<std::pair<at::ScalarType, at::ScalarType>, 7> kDtypes;

@@ -23,14 +23,6 @@ namespace {
 
 using ops::Gate;
 
-// |v| + (|scale| |alpha| + |shift|) |v1|: what the arithmetic error is relative to.
-at::Tensor magnitude_of_mix(const MixInputs& d, Gate gate) {
-  at::Tensor alpha = ops::apply_gate(d.logits, gate).abs();
-  if (d.scale) alpha = d.scale->abs() * alpha;
-  if (d.shift) alpha = alpha + d.shift->abs();
-  return d.v.abs() + alpha.unsqueeze(-1) * d.first_values.abs();
-}
-
 void check_values(const MixCase& c, std::uint64_t seed) {
   INFO(c.text());
   const MixInputs in = make_inputs(c, seed), d = to_double(in);
@@ -38,7 +30,7 @@ void check_values(const MixCase& c, std::uint64_t seed) {
   const at::Tensor expected = ops::gated_value_mix_reference(d.v, d.first_values, d.logits, c.gate, d.scale, d.shift);
   REQUIRE(out.scalar_type() == c.dtype);
   REQUIRE(out.is_contiguous());
-  CHECK(worst_error(out, expected, magnitude_of_mix(d, c.gate), c.dtype) <= 1);
+  CHECK(worst_error(out, expected, mix_magnitude(d, c.gate), c.dtype) <= 1);
 
   at::Tensor v = in.v;  // keeps its strides
   ops::gated_value_mix_(v, in.first_values, in.logits, c.gate, in.scale, in.shift);

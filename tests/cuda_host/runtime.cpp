@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "tests/cuda_host/engine.h"
+#include "tests/cuda_host/block.h"
 
 namespace cuda_host {
 namespace {
@@ -27,7 +27,7 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, void (*body)(void*),
     throw Error("cuda_host: " + std::to_string(config.dynamicSmemBytes) + " bytes of dynamic shared memory, allowed " +
                 std::to_string(most) + " (cudaFuncAttributeMaxDynamicSharedMemorySize)");
   }
-  run(config.gridDim, config.blockDim, config.dynamicSmemBytes, body, data);
+  run_grid(config.gridDim, config.blockDim, config.dynamicSmemBytes, body, data);
   return cudaSuccess;
 }
 
@@ -79,13 +79,13 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
 
 cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t) {
   std::memset(pointer, value, bytes);
-  cuda_host::check_buffers();
+  cuda_host::check_canaries();
   return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
   std::memcpy(to, from, bytes);
-  cuda_host::check_buffers();
+  cuda_host::check_canaries();
   return cudaSuccess;
 }
 

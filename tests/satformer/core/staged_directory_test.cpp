@@ -1,4 +1,4 @@
-#include <signal.h>
+#include <signal.h>  // kill; NOLINT(modernize-deprecated-headers): <csignal> does not promise it
 #include <sys/wait.h>
 #include <unistd.h>
 

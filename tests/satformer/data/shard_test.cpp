@@ -256,6 +256,11 @@ TEST_CASE("The fingerprint follows names, sizes and contents", "[data][shard]") 
   CHECK(original != fingerprint("train_1.bin", contents));
   CHECK(original != fingerprint("train_0.bin", contents + contents));
   CHECK(original != fingerprint("train_0.bin", changed));
+  for (const std::size_t byte : {std::size_t{0}, contents.size() / 3, contents.size() - 1}) {  // anywhere
+    std::string other = contents;
+    other[byte] = static_cast<char>(other[byte] ^ 1);
+    CHECK(original != fingerprint("train_0.bin", other));
+  }
 }
 
 TEST_CASE("dataset.json comes back, and nothing else is taken for it", "[data][shard]") {

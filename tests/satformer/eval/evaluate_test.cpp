@@ -4,7 +4,9 @@
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "satformer/core/error.h"
 #include "tests/catch.h"
@@ -107,7 +109,7 @@ TEST_CASE("evaluate needs one whole window", "[eval]") {
 }
 
 TEST_CASE("bits per byte are nats over ln 2 and bytes", "[eval]") {
-  const eval::Evaluation evaluation{.loss_sum = 100.0 * std::log(2.0), .targets = 40};
+  const eval::Evaluation evaluation{.loss_sum = 100.0 * std::numbers::ln2, .targets = 40};
   CHECK(evaluation.bits_per_byte(50) == Approx(2.0));
 }
 

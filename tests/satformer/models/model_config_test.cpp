@@ -68,6 +68,24 @@ TEST_CASE("the MLP's width", "[models][model_config]") {
   CHECK(width({{"hidden_size", 768}, {"intermediate_size", 100}}) == 100);
 }
 
+TEST_CASE("MUDDFormer's widths", "[models][model_config]") {
+  const auto widths = [](json changes) {
+    changes["model_type"] = "muddformer";
+    const ModelConfig config = parse(with(changes));
+    std::vector<std::int64_t> result;
+    for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) result.push_back(config.layer_intermediate_size(i));
+    return result;
+  };
+  using Widths = std::vector<std::int64_t>;
+  // 320 (0.5, 0.8333, 1.1667, 1.5) = 160, 267, 373, 480: the published model's widths (golden case muddformer).
+  CHECK(widths({{"num_hidden_layers", 4}, {"intermediate_size", 320}}) == Widths{256, 256, 256, 512});
+  CHECK(widths({{"num_hidden_layers", 3}, {"intermediate_size", 6144}}) == Widths{3072, 6144, 9216});
+  CHECK(widths({{"num_hidden_layers", 1}, {"intermediate_size", 100}}) == Widths{100});
+  CHECK(widths({{"num_hidden_layers", 2}, {"intermediate_size", 100}, {"param_realloc", false}}) == Widths{100, 100});
+  // From hidden_ratio: 277 to the nearest multiple of 256, where the others round up.
+  CHECK(widths({{"hidden_size", 104}, {"num_hidden_layers", 1}, {"num_heads", 4}}) == Widths{256});
+}
+
 TEST_CASE("architectures are found by every published spelling", "[models][model_config]") {
   for (const char* name :
        {"satformer", "SATFormer", "SATFormerForCausalLM", "GatedResFormer", "gatedresformerforcausallm"}) {
@@ -76,8 +94,12 @@ TEST_CASE("architectures are found by every published spelling", "[models][model
   }
   CHECK(parse({{"model_type", "ResFormer"}, {"architectures", {"ResFormerForCausalLM"}}}).architecture == "resformer");
   CHECK_THROWS_WITH(
-      parse({{"model_type", "muddformer"}}),
-      "config.json: unknown architecture \"muddformer\", expected one of transformer, resformer, satformer");
+      parse({{"model_type", "mamba"}}),
+      "config.json: unknown architecture \"mamba\", expected one of transformer, resformer, satformer, denseformer, "
+      "muddformer, hyperconnections");
+  CHECK(parse({{"model_type", "dhc"}}).architecture == "hyperconnections");
+  CHECK(parse({{"model_type", "muddformer"}}).architecture == "muddformer");
+  CHECK(parse({{"architectures", {"DenseFormerForCausalLM"}}}).architecture == "denseformer");
   CHECK_THROWS_WITH(parse({{"model_type", "ResFormer"}, {"architectures", {"SATFormerForCausalLM"}}}),
                     Catch::Contains("different architectures"));
   CHECK_THROWS_WITH(parse({{"hidden_size", 64}}), Catch::Contains("neither model_type nor architectures"));

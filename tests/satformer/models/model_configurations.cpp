@@ -38,6 +38,22 @@ const std::vector<NamedConfig>& configurations() {
       {"resformer constant", "resformer", {{"value_residual_variant", "constant"}, {"value_residual_last_k", 2}}},
       {"resformer sparse", "resformer", {{"value_residual_variant", "sparse"}}},
       {"resformer sparse of 7", "resformer", {{"value_residual_variant", "sparse"}, {"num_hidden_layers", 7}}},
+      {"denseformer", "denseformer", {}},
+      {"denseformer 2 x 1", "denseformer", {{"dwa_dilation", 2}, {"num_kv_heads", 2}}},
+      {"denseformer 1 x 3", "denseformer", {{"dwa_period", 3}, {"tie_word_embeddings", false}}},
+      {"denseformer 4 x 5", "denseformer", {{"dwa_dilation", 4}, {"dwa_period", 5}, {"num_hidden_layers", 11}}},
+      {"denseformer one layer", "denseformer", {{"num_hidden_layers", 1}, {"window_size", 3}}},
+      {"muddformer", "muddformer", {}},
+      {"muddformer without norms", "muddformer", {{"use_pre_post_da_norm", false}, {"num_kv_heads", 2}}},
+      {"muddformer without realloc", "muddformer", {{"param_realloc", false}, {"qkv_bias", true}, {"norm_eps", 0.1}}},
+      {"muddformer one layer", "muddformer", {{"num_hidden_layers", 1}, {"tie_word_embeddings", false}}},
+      {"muddformer window", "muddformer", {{"window_size", 3}, {"qk_norm", false}, {"num_hidden_layers", 2}}},
+      {"hyperconnections", "hyperconnections", {}},
+      {"hyperconnections static", "hyperconnections", {{"use_dynamic_hc", false}, {"num_kv_heads", 2}}},
+      {"hyperconnections without tanh", "hyperconnections", {{"use_tanh", false}, {"tie_word_embeddings", false}}},
+      {"hyperconnections layer norm", "hyperconnections", {{"hc_norm_type", "layer"}, {"expansion_rate", 2}}},
+      {"hyperconnections of 1", "hyperconnections", {{"expansion_rate", 1}, {"num_hidden_layers", 2}}},
+      {"hyperconnections of 5", "hyperconnections", {{"expansion_rate", 5}, {"window_size", 4}}},
   };
   return list;
 }

@@ -76,7 +76,7 @@ TEST_CASE("every configuration is its equations, in float32", "[models][models_r
 }
 
 TEST_CASE("attention and positions stay inside a document", "[models][models_reference]") {
-  for (const char* architecture : {"transformer", "resformer", "satformer"}) {
+  for (const char* architecture : kArchitectures) {
     for (const json& keys : {json{}, json{{"window_size", 3}, {"num_kv_heads", 2}}}) {
       INFO(architecture << " " << keys.dump());
       const ModelConfig config = small_config(architecture, keys);
@@ -157,7 +157,7 @@ TEST_CASE("the observer sees hidden states, gates and lambda1", "[models]") {
     std::map<std::string, at::Tensor> others;
   };
   const at::NoGradGuard no_grad;
-  for (const char* architecture : {"transformer", "resformer", "satformer"}) {
+  for (const char* architecture : kArchitectures) {
     INFO(architecture);
     const ModelConfig config = small_config(architecture, {{"value_residual_last_k", 2}});
     const auto model = random_model(config, at::kDouble);

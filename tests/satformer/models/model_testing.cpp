@@ -55,7 +55,7 @@ at::Tensor visibility(const ModelConfig& config, const ModelInput& input) {
 
 at::Tensor gate(const std::string& name, const at::Tensor& logits) {
   const double heads = static_cast<double>(logits.size(-1));
-  const at::Tensor sigmoid = 1 / (1 + at::exp(-logits));
+  at::Tensor sigmoid = 1 / (1 + at::exp(-logits));
   const at::Tensor shares = at::exp(logits) / at::exp(logits).sum(-1, true);
   if (name == "relu") return logits * logits.gt(0);
   if (name == "sigmoid") return sigmoid;
@@ -75,15 +75,13 @@ class Pass {
 
   ExpectedPass run() {
     ExpectedPass result;
-    at::Tensor x = lookup();
-    for (std::int64_t i = 0; i < config_.num_hidden_layers; ++i) {
-      const std::string block = "model.layers." + std::to_string(i) + ".";
-      x = x + attention(i, block + "attn.", norm(x, parameter(block + "attn_norm.weight"), config_.norm_eps), result);
-      const at::Tensor u = norm(x, parameter(block + "mlp_norm.weight"), config_.norm_eps);
-      const at::Tensor gated = u.matmul(parameter(block + "mlp.gate_proj.weight").t());
-      const at::Tensor up = u.matmul(parameter(block + "mlp.up_proj.weight").t());
-      x = x + (gated / (1 + at::exp(-gated)) * up).matmul(parameter(block + "mlp.down_proj.weight").t());
-      result.layers.push_back(x);
+    at::Tensor x;
+    if (config_.architecture == "muddformer") {
+      x = run_multiway(result);
+    } else if (config_.architecture == "hyperconnections") {
+      x = run_streams(result);
+    } else {
+      x = run_blocks(result);
     }
     result.hidden = norm(x, parameter("model.norm.weight"), config_.norm_eps);
     const char* head = config_.tie_word_embeddings ? "model.embeddings.weight" : "lm_head.weight";
@@ -93,6 +91,131 @@ class Pass {
 
  private:
   const at::Tensor& parameter(const std::string& name) const { return parameters_.at(name); }
+
+  static std::string block_name(std::int64_t i) { return "model.layers." + std::to_string(i) + "."; }
+
+  at::Tensor block_norm(const std::string& name, const at::Tensor& x) const {
+    return norm(x, parameter(name + ".weight"), config_.norm_eps);
+  }
+
+  at::Tensor mlp(const std::string& block, const at::Tensor& x) const {
+    const at::Tensor u = block_norm(block + "mlp_norm", x);
+    const at::Tensor gated = u.matmul(parameter(block + "mlp.gate_proj.weight").t());
+    const at::Tensor up = u.matmul(parameter(block + "mlp.up_proj.weight").t());
+    return (gated / (1 + at::exp(-gated)) * up).matmul(parameter(block + "mlp.down_proj.weight").t());
+  }
+
+  at::Tensor attention(std::int64_t i, const at::Tensor& u, ExpectedPass& result) {
+    return attention(i, block_name(i) + "attn.", u, u, u, result);
+  }
+
+  // Transformer, ResFormer, SATFormer and, with its averages, DenseFormer.
+  at::Tensor run_blocks(ExpectedPass& result) {
+    at::Tensor x = lookup();
+    std::vector<at::Tensor> outputs{x};
+    for (std::int64_t i = 0; i < config_.num_hidden_layers; ++i) {
+      const std::string block = block_name(i);
+      x = x + attention(i, block_norm(block + "attn_norm", x), result);
+      x = x + mlp(block, x);
+      result.layers.push_back(x);
+      outputs.push_back(x);
+      if (config_.architecture != "denseformer" || (i + 1) % config_.dwa_period != 0) continue;
+      const at::Tensor& alpha = parameter("model.dwa_modules.alphas." + std::to_string(i) + ".weight");
+      std::int64_t entry = alpha.size(1) - 1;
+      x = at::zeros_like(x);
+      for (std::int64_t j = i + 1; j >= 0; j -= config_.dwa_dilation, --entry) {
+        x = x + alpha[0][entry] * outputs[static_cast<std::size_t>(j)];
+      }
+    }
+    return x;
+  }
+
+  // MUDDFormer.
+  at::Tensor run_multiway(ExpectedPass& result) {
+    std::vector<at::Tensor> outputs{lookup()}, streams(4, outputs[0]);
+    for (std::int64_t i = 0; i < config_.num_hidden_layers; ++i) {
+      const std::string block = block_name(i);
+      const at::Tensor h = streams[3] + attention(i, block + "attn.", block_norm(block + "attn_norm_q", streams[0]),
+                                                  block_norm(block + "attn_norm_k", streams[1]),
+                                                  block_norm(block + "attn_norm_v", streams[2]), result);
+      outputs.push_back(h + mlp(block, h));
+      result.layers.push_back(outputs.back());
+      streams = aggregate(block + "da.", outputs, i + 1 < config_.num_hidden_layers ? 4 : 1);
+    }
+    return streams.back();
+  }
+
+  std::vector<at::Tensor> aggregate(const std::string& name, const std::vector<at::Tensor>& outputs,
+                                    std::int64_t ways) const {
+    const at::Tensor& x = outputs.back();
+    const auto sources = static_cast<std::int64_t>(outputs.size());
+    const at::Tensor inner =
+        norm(x, at::ones({1}, at::kDouble), config_.norm_eps).matmul(parameter(name + "w1.weight").t());
+    const at::Tensor weights =
+        (inner * 0.5 * (1 + at::erf(inner / std::sqrt(2.0)))).matmul(parameter(name + "w2.weight").t());
+    std::vector<at::Tensor> streams;
+    for (std::int64_t c = 0; c < ways; ++c) {
+      at::Tensor sum = at::zeros_like(x);
+      for (std::int64_t j = 0; j < sources; ++j) {
+        const at::Tensor weight = weights.select(-1, c * sources + j) + parameter(name + "static_weight")[c][j];
+        at::Tensor source = outputs[static_cast<std::size_t>(j)];
+        if (config_.use_pre_post_da_norm) source = block_norm(name + "pre_da_norms." + std::to_string(j), source);
+        sum = sum + weight.unsqueeze(-1) * source;
+      }
+      if (config_.use_pre_post_da_norm) sum = block_norm(name + "post_da_norms." + std::to_string(c), sum) + x;
+      streams.push_back(sum);
+    }
+    return streams;
+  }
+
+  // HyperConnections.
+  at::Tensor run_streams(ExpectedPass& result) {
+    std::vector<at::Tensor> streams(static_cast<std::size_t>(config_.expansion_rate), lookup());
+    for (std::int64_t i = 0; i < config_.num_hidden_layers; ++i) {
+      const std::string block = block_name(i);
+      streams = connect(block + "attn_hc.", streams,
+                        [&](const at::Tensor& x) { return attention(i, block_norm(block + "attn_norm", x), result); });
+      streams = connect(block + "mlp_hc.", streams, [&](const at::Tensor& x) { return mlp(block, x); });
+      result.layers.push_back(sum(streams));
+    }
+    return sum(streams);
+  }
+
+  static at::Tensor sum(const std::vector<at::Tensor>& streams) { return at::stack(streams).sum(0); }
+
+  at::Tensor bounded(const at::Tensor& x) const { return config_.use_tanh ? at::tanh(x) : x; }
+
+  at::Tensor stream_norm(const std::string& name, const at::Tensor& x) const {
+    if (config_.hc_norm_type == "rms") return norm(x, parameter(name + "norm.weight"), 1.1920929e-07);
+    const at::Tensor centred = x - x.mean(-1, true);
+    return norm(centred, parameter(name + "norm.weight"), 1e-5) + parameter(name + "norm.bias");
+  }
+
+  template <typename Layer>
+  std::vector<at::Tensor> connect(const std::string& name, const std::vector<at::Tensor>& streams,
+                                  const Layer& layer) const {
+    const std::size_t n = streams.size();
+    std::vector<at::Tensor> mixed(n + 1, at::zeros_like(streams[0])), beta(n);
+    for (std::size_t s = 0; s < n; ++s) {
+      const auto row = static_cast<std::int64_t>(s);
+      at::Tensor alpha = parameter(name + "static_alpha")[row];
+      beta[s] = parameter(name + "static_beta")[row];
+      if (config_.use_dynamic_hc) {
+        const at::Tensor u = stream_norm(name, streams[s]);
+        alpha =
+            alpha + parameter(name + "dynamic_alpha_scale") * bounded(u.matmul(parameter(name + "dynamic_alpha_proj")));
+        beta[s] =
+            beta[s] + parameter(name + "dynamic_beta_scale") * bounded(u.matmul(parameter(name + "dynamic_beta_proj")));
+      }
+      for (std::size_t m = 0; m <= n; ++m) {
+        mixed[m] = mixed[m] + alpha.select(-1, static_cast<std::int64_t>(m)).unsqueeze(-1) * streams[s];
+      }
+    }
+    const at::Tensor out = layer(mixed[0]);
+    std::vector<at::Tensor> result;
+    for (std::size_t s = 0; s < n; ++s) result.push_back(beta[s].unsqueeze(-1) * out + mixed[s + 1]);
+    return result;
+  }
 
   // One-hot rows times E; the pad row without gradient.
   at::Tensor lookup() const {
@@ -111,12 +234,13 @@ class Pass {
     return y.reshape({u.size(0), u.size(1), heads, config_.hidden_size / config_.num_heads});
   }
 
-  at::Tensor attention(std::int64_t i, const std::string& name, const at::Tensor& u, ExpectedPass& result) {
-    at::Tensor q = project(name + "q_proj", u, config_.num_heads);
-    at::Tensor k = project(name + "k_proj", u, config_.num_kv_heads);
-    at::Tensor v = project(name + "v_proj", u, config_.num_kv_heads);
+  at::Tensor attention(std::int64_t i, const std::string& name, const at::Tensor& uq, const at::Tensor& uk,
+                       const at::Tensor& uv, ExpectedPass& result) {
+    at::Tensor q = project(name + "q_proj", uq, config_.num_heads);
+    at::Tensor k = project(name + "k_proj", uk, config_.num_kv_heads);
+    at::Tensor v = project(name + "v_proj", uv, config_.num_kv_heads);
     if (i == 0) first_values_ = v;
-    v = mix(i, name + "value_residual_mixing.", u, v, result);
+    v = mix(i, name + "value_residual_mixing.", uv, v, result);
     if (config_.qk_norm) {
       q = norm(q, parameter(name + "q_norm.weight"), config_.qk_norm_eps);
       k = norm(k, parameter(name + "k_norm.weight"), config_.qk_norm_eps);
@@ -136,7 +260,8 @@ class Pass {
 
   bool mixes(std::int64_t i) const {
     const std::int64_t L = config_.num_hidden_layers;
-    if (config_.architecture == "transformer" || !config_.use_value_residual || i == 0) return false;
+    if (config_.architecture != "satformer" && config_.architecture != "resformer") return false;
+    if (!config_.use_value_residual || i == 0) return false;
     if (config_.value_residual_last_k && i < L - *config_.value_residual_last_k) return false;
     const bool sparse = config_.architecture == "resformer" && config_.value_residual_variant == "sparse";
     return !sparse || static_cast<double>(i) >= static_cast<double>(L) - std::ceil(static_cast<double>(L) / 3);

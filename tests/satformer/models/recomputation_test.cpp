@@ -39,7 +39,7 @@ TEST_CASE("activation checkpointing changes no bit", "[models][checkpointing]") 
 }
 
 TEST_CASE("bfloat16 autocast", "[models][checkpointing]") {
-  for (const char* architecture : {"transformer", "resformer", "satformer"}) {
+  for (const char* architecture : kArchitectures) {
     INFO(architecture);
     const ModelConfig config = small_config(architecture, {{"num_kv_heads", 2}});
     const ModelInput input = document_input(config);

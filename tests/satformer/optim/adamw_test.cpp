@@ -53,10 +53,11 @@ TEST_CASE("AdamW follows its formula in both groups", "[optim]") {
     for (int i = 0; i < 2; ++i) {
       tensors[i].mutable_grad() = at::randn(tensors[i].sizes());
       for (std::int64_t j = 0; j < tensors[i].numel(); ++j) {
-        references[i][j].step(tensors[i].grad().data_ptr<float>()[j], t, lr, i == 0 ? 0.1 : 0.0, {});
+        const float gradient = tensors[i].grad().data_ptr<float>()[j] * (t % 2 == 0 ? 0.25f : 1.0f);
+        references[i][j].step(gradient, t, lr, i == 0 ? 0.1 : 0.0, {});
       }
     }
-    optimizer.step(lr);
+    optimizer.step(lr, t % 2 == 0 ? 0.25 : 1.0);
   }
   for (int i = 0; i < 2; ++i) {
     for (std::int64_t j = 0; j < tensors[i].numel(); ++j) {
@@ -147,9 +148,6 @@ TEST_CASE("clipping by the global norm", "[optim]") {
   CHECK(clip_factor(norm, 1.0) == Approx(1.0 / (10.0 + 1e-6)));
   CHECK(clip_factor(0.5, 1.0) == 1.0);
   CHECK(clip_factor(norm, 0.0) == 1.0);
-  scale_tensors({a, b}, 0.5);
-  CHECK(a.data_ptr<float>()[3] == 1.5f);
-  CHECK(b.item<float>() == 4.0f);
   CHECK(global_norm({}) == 0.0);
   a.data_ptr<float>()[1] = NAN;
   CHECK(std::isnan(global_norm({a, b})));

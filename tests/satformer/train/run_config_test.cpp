@@ -95,6 +95,9 @@ TEST_CASE("a configuration that does not fit is named by file and key", "[train]
   CHECK_THROWS_WITH(small({"training.learning_rat=1"}), Contains("training.learning_rate"));
   CHECK_THROWS_WITH(small({"training.batch_size=0"}),
                     Contains("small.json: training.batch_size is 0, expected an integer of at least 1"));
+  CHECK_THROWS_WITH(small({"training.batch_size=4294967296", "training.gradient_accumulation_steps=4294967296"}),
+                    Contains("tokens a step, too many"));
+  CHECK_THROWS_WITH(small({"training.decay_fraction=2"}), Contains("expected a number from 0 to 1"));
   CHECK_THROWS_WITH(small({"training.beta2=1"}), Contains("training.beta2 is 1") && Contains("below 1"));
   CHECK_THROWS_WITH(small({"training.lr_decay_style=cos"}), Contains("training.lr_decay_style is \"cos\""));
   CHECK_THROWS_WITH(small({"training.max_tokens=1e-9"}), Contains("training.max_tokens is less than one step"));

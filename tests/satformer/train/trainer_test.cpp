@@ -9,6 +9,7 @@
 
 #include "satformer/core/error.h"
 #include "satformer/core/files.h"
+#include "satformer/core/folder_lock.h"
 #include "satformer/core/safetensors.h"
 #include "tests/catch.h"
 #include "tests/satformer/train/scratch_folder.h"
@@ -219,7 +220,7 @@ TEST_CASE("resuming refuses another model, data order or folder", "[train]") {
   CHECK_THROWS_WITH(resume("model.architecture=transformer"), Contains("the model's architecture is \"transformer\""));
   CHECK_THROWS_WITH(resume("rope_theta=5000"), Contains("rope_theta is 5000"));
   write_tiny_split(data / "train_001.bin", 300, 3);
-  CHECK_THROWS_WITH(resume("max_steps=20"), Contains("its training shards are not those of"));
+  CHECK_THROWS_WITH(resume("max_steps=20"), Contains("its training data are not those of"));
   std::filesystem::remove(data / "train_001.bin");
 
   // Other keys may change; another folder may continue a given checkpoint; an older one in a longer run may not.
@@ -233,6 +234,33 @@ TEST_CASE("resuming refuses another model, data order or folder", "[train]") {
   CHECK(list_checkpoints(run).back().filename() == "step_00000014");
   // Nothing left to do.
   CHECK(train_tiny(data, run, {"max_steps=14"}, {.newest = true}).state.step == 14);
+}
+
+TEST_CASE("a document mask needs an end-of-text id that exists, and resuming the same one", "[train]") {
+  const ScratchFolder folder;
+  const auto data = make_tiny_data(folder.path() / "data");
+  const auto run = [&](const std::vector<std::string>& overrides, bool resume) {
+    std::vector<std::string> all{"data.document_mask=true"};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    const RunConfig config = tiny_config(data, all);
+    TrainerOptions options;
+    options.output = folder.path() / "run";
+    options.resume.newest = resume;
+    Trainer(config, options).run();
+  };
+  CHECK_THROWS_WITH(run({"data.end_of_text_id=100000"}, false), Contains("outside the vocabulary"));
+  run({"data.end_of_text_id=2", "training.max_steps=1"}, false);
+  CHECK_THROWS_WITH(run({"data.end_of_text_id=3", "training.max_steps=2"}, true), Contains("end"));
+}
+
+TEST_CASE("one run at a time writes a folder", "[train]") {
+  const ScratchFolder folder;
+  const auto data = make_tiny_data(folder.path() / "data");
+  const FileDescriptor held = lock_folder(folder.path());
+  const RunConfig config = tiny_config(data, {"training.max_steps=1"});
+  TrainerOptions options;
+  options.output = folder.path();
+  CHECK_THROWS_WITH(Trainer(config, options).run(), Contains("another process is writing"));
 }
 
 TEST_CASE("resuming without a checkpoint starts at step 0", "[train]") {

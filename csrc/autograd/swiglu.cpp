@@ -1,0 +1,62 @@
+// Autograd: saves packed; the backward is the operator swiglu_backward, and its own derivative goes through the
+// composite definition. Autocast: in the autocast dtype, as the product that reads y.
+#include <ATen/autocast_mode.h>
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include "csrc/ops/swiglu.h"
+#include "csrc/ops/swiglu_reference.h"
+
+namespace satformer::ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct SwiGLU : torch::autograd::Function<SwiGLU> {
+  static constexpr bool is_traceable = true;
+
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& packed) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    context->save_for_backward({packed});
+    return swiglu(packed);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    return {std::get<0>(swiglu_backward(grads[0], context->get_saved_variables()[0], /*with_output=*/false))};
+  }
+};
+
+at::Tensor swiglu_autograd(const at::Tensor& packed) { return SwiGLU::apply(packed); }
+
+std::tuple<at::Tensor, at::Tensor> swiglu_backward_autograd(const at::Tensor& grad, const at::Tensor& packed,
+                                                            bool with_output) {
+  if (at::GradMode::is_enabled() && (grad.requires_grad() || packed.requires_grad())) {
+    return swiglu_backward_reference(grad, packed, with_output);
+  }
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return swiglu_backward(grad, packed, with_output);
+}
+
+template <c10::DispatchKey kKey, c10::DeviceType kDevice>
+at::Tensor swiglu_autocast(const at::Tensor& packed) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(kKey);
+  return swiglu(at::autocast::cached_cast(at::autocast::get_autocast_dtype(kDevice), packed, kDevice));
+}
+
+}  // namespace
+}  // namespace satformer::ops
+
+TORCH_LIBRARY_IMPL(satformer, Autograd, library) {
+  library.impl("swiglu", &satformer::ops::swiglu_autograd);
+  library.impl("swiglu_backward", &satformer::ops::swiglu_backward_autograd);
+}
+
+TORCH_LIBRARY_IMPL(satformer, AutocastCPU, library) {
+  library.impl("swiglu", &satformer::ops::swiglu_autocast<c10::DispatchKey::AutocastCPU, c10::DeviceType::CPU>);
+}
+
+TORCH_LIBRARY_IMPL(satformer, AutocastCUDA, library) {
+  library.impl("swiglu", &satformer::ops::swiglu_autocast<c10::DispatchKey::AutocastCUDA, c10::DeviceType::CUDA>);
+}

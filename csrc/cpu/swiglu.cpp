@@ -1,0 +1,37 @@
+// CPU: checks, output tensors, then the kernels of this machine's capability.
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+
+#include "csrc/cpu/swiglu_kernel.h"
+#include "csrc/ops/row_arguments.h"
+#include "csrc/ops/swiglu_arguments.h"
+
+namespace at::native {
+DEFINE_DISPATCH(satformer_swiglu_stub);
+DEFINE_DISPATCH(satformer_swiglu_backward_stub);
+}  // namespace at::native
+
+namespace satformer::ops {
+namespace {
+
+at::Tensor swiglu_cpu(const at::Tensor& packed) {
+  at::Tensor y = check_swiglu(packed);
+  at::native::satformer_swiglu_stub(at::kCPU, rows_of(y), rows_of(packed));
+  return y;
+}
+
+std::tuple<at::Tensor, at::Tensor> swiglu_backward_cpu(const at::Tensor& grad, const at::Tensor& packed,
+                                                       bool with_output) {
+  auto [grad_packed, y] = check_swiglu_backward(grad, packed, with_output);
+  at::native::satformer_swiglu_backward_stub(at::kCPU, rows_of(grad_packed), y.defined() ? rows_of(y) : y,
+                                             rows_of(grad), rows_of(packed));
+  return {grad_packed, y};
+}
+
+}  // namespace
+}  // namespace satformer::ops
+
+TORCH_LIBRARY_IMPL(satformer, CPU, library) {
+  library.impl("swiglu", &satformer::ops::swiglu_cpu);
+  library.impl("swiglu_backward", &satformer::ops::swiglu_backward_cpu);
+}

@@ -1,0 +1,106 @@
+// A thread's part of a head's row: the numbers [i, i + kWidth) of both halves, which the rotation pairs, for kSteps
+// places i. Plain CUDA C++ without torch headers.
+#pragma once
+#include <cstdint>
+
+#include "csrc/cuda/device_common.cuh"
+#include "csrc/cuda/gate.cuh"
+
+namespace satformer::ops::cuda {
+
+// n numbers that are moved by one instruction.
+template <typename T, int n>
+struct alignas(sizeof(T) * n) Piece {
+  T values[n];
+};
+template <typename T, int kWidth>
+struct PieceOf {
+  static constexpr int kSize = kWidth * sizeof(T) > 16 ? 16 / sizeof(T) : kWidth;
+  using Type = Piece<T, kSize>;
+};
+
+// kWidth numbers at data, which starts on a piece.
+template <int kWidth, typename T>
+__device__ __forceinline__ void load_numbers(float (&x)[kWidth], const T* data) {
+  using P = PieceOf<T, kWidth>;
+#pragma unroll
+  for (int i = 0; i < kWidth; i += P::kSize) {
+    const auto piece = *reinterpret_cast<const typename P::Type*>(data + i);
+#pragma unroll
+    for (int j = 0; j < P::kSize; ++j) x[i + j] = to_float(piece.values[j]);
+  }
+}
+
+template <int kWidth, typename T>
+__device__ __forceinline__ void store_numbers(T* data, const float (&x)[kWidth]) {
+  using P = PieceOf<T, kWidth>;
+#pragma unroll
+  for (int i = 0; i < kWidth; i += P::kSize) {
+    typename P::Type piece;
+#pragma unroll
+    for (int j = 0; j < P::kSize; ++j) piece.values[j] = from_float<T>(x[i + j]);
+    *reinterpret_cast<typename P::Type*>(data + i) = piece;
+  }
+}
+
+template <int kWidth, int kSteps>
+struct HeadRow {
+  float first[kSteps][kWidth], second[kSteps][kWidth];  // of the two halves
+};
+
+// f(step, i) for this thread's places i of a half. Unrolled, so that rows stay in registers.
+template <int kWidth, int kSteps, typename Function>
+__device__ __forceinline__ void each_step(int lane, int lanes, int half, const Function& f) {
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    const int i = (step * lanes + lane) * kWidth;
+    if (i < half) f(step, i);
+  }
+}
+
+template <int kWidth, int kSteps, typename T>
+__device__ __forceinline__ void load_row(HeadRow<kWidth, kSteps>& row, const T* data, int lane, int lanes, int half) {
+  each_step<kWidth, kSteps>(lane, lanes, half, [&](int step, int i) {
+    load_numbers(row.first[step], data + i);
+    load_numbers(row.second[step], data + half + i);
+  });
+}
+
+template <int kWidth, int kSteps, typename T>
+__device__ __forceinline__ void store_row(T* data, const HeadRow<kWidth, kSteps>& row, int lane, int lanes, int half) {
+  each_step<kWidth, kSteps>(lane, lanes, half, [&](int step, int i) {
+    store_numbers(data + i, row.first[step]);
+    store_numbers(data + half + i, row.second[step]);
+  });
+}
+
+// row = RoPE(row); with direction -1 the rotation back.
+template <int kWidth, int kSteps>
+__device__ __forceinline__ void rotate_row(HeadRow<kWidth, kSteps>& row, const float* cos, const float* sin,
+                                           float direction, int lane, int lanes, int half) {
+  each_step<kWidth, kSteps>(lane, lanes, half, [&](int step, int i) {
+    float c[kWidth], s[kWidth];
+    load_numbers(c, cos + i);
+    load_numbers(s, sin + i);
+#pragma unroll
+    for (int j = 0; j < kWidth; ++j) {
+      const float x1 = row.first[step][j], x2 = row.second[step][j], sine = direction * s[j];
+      row.first[step][j] = x1 * c[j] - x2 * sine;
+      row.second[step][j] = x2 * c[j] + x1 * sine;
+    }
+  });
+}
+
+// f(number, ...) on the numbers of rows of the same shape, this thread's alone.
+template <int kWidth, int kSteps, typename Function, typename... Rows>
+__device__ __forceinline__ void each_number(int lane, int lanes, int half, const Function& f, Rows&... rows) {
+  each_step<kWidth, kSteps>(lane, lanes, half, [&](int step, int) {
+#pragma unroll
+    for (int j = 0; j < kWidth; ++j) {
+      f(rows.first[step][j]...);
+      f(rows.second[step][j]...);
+    }
+  });
+}
+
+}  // namespace satformer::ops::cuda

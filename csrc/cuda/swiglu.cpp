@@ -1,0 +1,49 @@
+// CUDA: checks, output tensors and stream; the kernels are in swiglu.cu.
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/library.h>
+
+#include "csrc/cuda/swiglu_launch.h"
+#include "csrc/cuda/tensor_rows.h"
+#include "csrc/ops/row_arguments.h"
+#include "csrc/ops/swiglu_arguments.h"
+
+namespace satformer::ops::cuda {
+namespace {
+
+at::Tensor half(const at::Tensor& rows, int64_t i) {
+  const int64_t f = rows.size(1) / 2;
+  return rows.narrow(1, i * f, f);
+}
+
+at::Tensor swiglu_cuda(const at::Tensor& packed) {
+  const c10::cuda::CUDAGuard device(packed.device());
+  at::Tensor y = check_swiglu(packed);
+  const at::Tensor rows = rows_of(packed), out = rows_of(y);
+  C10_CUDA_CHECK(
+      launch_swiglu({out.size(0), out.size(1), input_of(half(rows, 0)), input_of(half(rows, 1)), output_of(out)},
+                    c10::cuda::getCurrentCUDAStream()));
+  return y;
+}
+
+std::tuple<at::Tensor, at::Tensor> swiglu_backward_cuda(const at::Tensor& grad, const at::Tensor& packed,
+                                                        bool with_output) {
+  const c10::cuda::CUDAGuard device(packed.device());
+  auto [grad_packed, y] = check_swiglu_backward(grad, packed, with_output);
+  const at::Tensor grad_rows = rows_of(grad), rows = rows_of(packed), out = rows_of(grad_packed);
+  C10_CUDA_CHECK(launch_swiglu_backward(
+      {grad_rows.size(0), grad_rows.size(1), input_of(grad_rows), input_of(half(rows, 0)), input_of(half(rows, 1)),
+       output_of(half(out, 0)), output_of(half(out, 1)), output_of(y.defined() ? rows_of(y) : y)},
+      c10::cuda::getCurrentCUDAStream()));
+  return {grad_packed, y};
+}
+
+}  // namespace
+}  // namespace satformer::ops::cuda
+
+TORCH_LIBRARY_IMPL(satformer, CUDA, library) {
+  library.impl("swiglu", &satformer::ops::cuda::swiglu_cuda);
+  library.impl("swiglu_backward", &satformer::ops::cuda::swiglu_backward_cuda);
+}

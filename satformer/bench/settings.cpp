@@ -1,0 +1,117 @@
+#include "satformer/bench/settings.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "satformer/core/config.h"
+#include "satformer/core/error.h"
+#include "satformer/core/files.h"
+#include "satformer/core/strict_json.h"
+#include "satformer/models/architectures.h"
+
+namespace satformer::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::uint64_t kMaxConfigBytes = 1 << 20;
+
+std::string nearest(const std::string& name, const std::vector<std::string>& known) {
+  KeyList keys;
+  for (const std::string& word : known) keys.emplace_back().path = word;
+  return nearest_key(name, keys);
+}
+
+// Our names of the chosen architectures, each once, in the order of the list.
+std::vector<std::string> chosen_architectures(const std::vector<std::string>& wanted) {
+  std::vector<std::string> all, chosen;
+  for (const models::Architecture& architecture : models::architectures()) all.push_back(architecture.name);
+  for (const std::string& word : wanted) {
+    if (word == "all") return all;
+    const models::Architecture* found = models::find_architecture(word);
+    require(found != nullptr, "--architectures: unknown architecture {}, did you mean \"{}\"?", in_quotes(word),
+            nearest(word, all));
+    chosen.push_back(found->name);
+  }
+  require(!chosen.empty(), "--architectures: expected all or a list of names, got none");
+  std::erase_if(all,
+                [&](const std::string& name) { return std::find(chosen.begin(), chosen.end(), name) == chosen.end(); });
+  return all;
+}
+
+fs::path config_path(const fs::path& config_dir, const std::string& architecture, const std::string& size) {
+  const fs::path folder = config_dir / architecture;
+  require(fs::is_directory(folder), "--config-dir: {} has no folder {}", config_dir.string(), architecture);
+  std::vector<std::string> sizes;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") sizes.push_back(entry.path().stem().string());
+  }
+  require(!sizes.empty(), "--config-dir: {} holds no .json file", folder.string());
+  std::sort(sizes.begin(), sizes.end());
+  require(std::find(sizes.begin(), sizes.end(), size) != sizes.end(),
+          "--size: unknown size {} of {}, did you mean \"{}\"?", in_quotes(size), architecture, nearest(size, sizes));
+  return folder / (size + ".json");
+}
+
+// The model section of a run's configuration, flat, with the overrides.
+json model_section(const fs::path& path, const BenchSettings& settings) {
+  const json file = parse_strict_json(read_file(path, kMaxConfigBytes), path.string());
+  json model = value_at(file, "model.config_overrides");
+  require(model.is_object(), "{}: model.config_overrides: expected an object, came {}", path.string(),
+          shortened(model));
+  for (const std::string& assignment : settings.overrides) {
+    apply_override(model, assignment, models::model_keys());
+  }
+  json& longest = model["max_position_embeddings"];
+  longest = std::max(longest.is_number_integer() ? longest.get<std::int64_t>() : 0, settings.seq_length);
+  return model;
+}
+
+train::RunConfig run_config(const std::string& architecture, const fs::path& path, const BenchSettings& settings) {
+  constexpr double kLearningRate = 1e-4;  // small enough that no architecture diverges on random tokens
+  const json config{{"model", {{"architecture", architecture}, {"config_overrides", model_section(path, settings)}}},
+                    {"data", {{"seq_length", settings.seq_length}}},
+                    {"training",
+                     {{"batch_size", settings.batch},
+                      {"gradient_accumulation_steps", 1},
+                      {"learning_rate", kLearningRate},
+                      {"min_lr", kLearningRate},
+                      {"lr_decay_style", "constant"},
+                      {"warmup_steps", 0},
+                      {"max_steps", std::int64_t{1} << 40},
+                      {"weight_decay", 0.1},
+                      {"grad_clip", 1.0},
+                      {"dtype", settings.dtype}}},
+                    {"system", {{"seed", 42}, {"device", settings.device}, {"threads", settings.threads}}}};
+  return train::parse_run_config(config.dump(), path.string());
+}
+
+}  // namespace
+
+fs::path find_config_dir() {
+  const fs::path executable = fs::read_symlink("/proc/self/exe");
+  for (fs::path folder = executable.parent_path(); folder != folder.root_path(); folder = folder.parent_path()) {
+    for (const char* place : {"share/satformer/configs", "configs"}) {
+      std::error_code ignored;  // a folder that may not be read is not ours
+      if (fs::is_directory(folder / place / "transformer", ignored)) return folder / place;
+    }
+  }
+  fail("no configs folder beside {} or its parent folders; say --config-dir", executable.string());
+}
+
+BenchPlan make_plan(const BenchSettings& settings) {
+  BenchPlan plan{.settings = settings, .configs = {}, .trunk = {}};
+  if (plan.settings.config_dir.empty()) plan.settings.config_dir = find_config_dir();
+  for (const std::string& name : chosen_architectures(settings.architectures)) {
+    const fs::path path = config_path(plan.settings.config_dir, name, settings.size);
+    plan.configs.push_back(run_config(name, path, settings));
+    const Trunk trunk = trunk_of(plan.configs.back().model);
+    if (plan.configs.size() == 1) plan.trunk = trunk;
+    require(trunk == plan.trunk, "a comparison needs the same trunk: {} has {}; {} has {}; use --set",
+            plan.configs.front().model.architecture, describe(plan.trunk), name, describe(trunk));
+  }
+  return plan;
+}
+
+}  // namespace satformer::bench

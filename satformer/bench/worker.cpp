@@ -1,0 +1,134 @@
+#include "satformer/bench/worker.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+
+#include <istream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+
+#include "satformer/bench/memory.h"
+#include "satformer/bench/operator_times.h"
+#include "satformer/bench/workload.h"
+#include "satformer/core/clock.h"
+#include "satformer/core/device.h"
+#include "satformer/core/error.h"
+#include "satformer/core/precision.h"
+#include "satformer/core/strict_json.h"
+
+namespace satformer::bench {
+namespace {
+
+using nlohmann::json;
+
+class Worker {
+ public:
+  json answer(const json& request) {
+    const auto command = request.at("command").get<std::string>();
+    if (command == "start") return start(request);
+    require(workload_ != nullptr, "request {}: nothing was started", in_quotes(command));
+    if (command == "round") return round(request.at("steps").get<std::int64_t>());
+    if (command == "products") return products();
+    if (command == "memory") return memory();
+    if (command == "parts") return parts();
+    fail("unknown request {}", in_quotes(command));
+  }
+
+ private:
+  json start(const json& request) {
+    require(workload_ == nullptr, "request \"start\": something was started already");
+    idle_bytes_ = resident_bytes();
+    const train::RunConfig config = train::parse_run_config(request.at("config").dump(), "the request's config");
+    at::set_num_threads(static_cast<int>(config.system.threads.value_or(1)));
+    device_ = select_device(config.system.device);
+    dtype_ = select_dtype(config.training.dtype, device_, "training.dtype");
+    const auto kind = request.at("workload").get<std::string>();
+    require(kind == "training" || kind == "bound", "workload: expected training or bound, got {}", in_quotes(kind));
+    workload_ = kind == "bound" ? make_bound_workload(config, device_, dtype_)
+                                : make_training_workload(config, device_, dtype_);
+    return {{"num_parameters", workload_->num_parameters()}};
+  }
+
+  json round(std::int64_t steps) {
+    require(steps > 0, "round: expected at least one step, got {}", steps);
+    prepare_device();
+    const Clock::time_point start = Clock::now();
+    for (std::int64_t i = 0; i < steps; ++i) workload_->step();
+    synchronize(device_);
+    const double seconds = seconds_since(start);
+    release_cached_memory(device_);
+    return {{"seconds", seconds}};
+  }
+
+  json products() const {
+    const ProductRate rate = measure_product_rate(device_, dtype_);
+    release_cached_memory(device_);
+    return {{"size", rate.size}, {"flops_per_second", rate.flops_per_second}};
+  }
+
+  json memory() const {
+    if (device_.is_cpu()) return {{"peak_bytes", peak_resident_bytes()}, {"idle_bytes", idle_bytes_}};
+    return {{"peak_bytes", peak_allocated_bytes(device_)}, {"idle_bytes", 0}};
+  }
+
+  json parts() {
+    prepare_device();
+    const Clock::time_point start = Clock::now();
+    const auto operators = device_.is_cpu() ? time_operators([&] { workload_->step(); })
+                                            : time_operators([&] { workload_->step(); }, [&] { synchronize(device_); });
+    const double seconds = seconds_since(start);
+    release_cached_memory(device_);
+    std::map<Part, double> sums;
+    json listed = json::array();
+    double elsewhere = seconds;
+    for (const OperatorTime& time : operators) {
+      sums[time.part] += time.seconds;
+      elsewhere -= time.seconds;
+      listed.push_back(
+          {{"name", time.name}, {"part", name_of(time.part)}, {"seconds", time.seconds}, {"calls", time.calls}});
+    }
+    sums[Part::other] += std::max(0.0, elsewhere);  // autograd, Trainer and allocator outside any operator
+    json parts = json::object();
+    for (std::size_t i = 0; i < kNumParts; ++i) parts[name_of(static_cast<Part>(i))] = sums[static_cast<Part>(i)];
+    return {{"seconds", seconds}, {"parts", parts}, {"operators", listed}};
+  }
+
+  // A device's memory is given back after each round, for the other processes; an untimed step gets it again.
+  void prepare_device() {
+    if (!device_.is_cpu()) workload_->step();
+    synchronize(device_);
+  }
+
+  std::unique_ptr<Workload> workload_;
+  c10::Device device_ = c10::kCPU;
+  c10::ScalarType dtype_ = c10::ScalarType::Float;
+  std::int64_t idle_bytes_ = 0;
+};
+
+}  // namespace
+
+bool serve_measurements(std::istream& input, std::ostream& output) {
+  Worker worker;
+  const auto reply = [&](const json& value) { output << value.dump() << std::endl; };
+  const auto fail_with = [&](const std::string& text) {
+    reply({{"error", text.substr(0, text.find('\n'))}});
+    return false;
+  };
+  for (std::string line; std::getline(input, line);) {
+    try {
+      reply(worker.answer(parse_strict_json(line, "request")));
+    } catch (const std::bad_alloc&) {
+      return fail_with("out of memory");
+    } catch (const c10::Error& error) {
+      return fail_with(error.what_without_backtrace());
+    } catch (const std::exception& error) {
+      return fail_with(error.what());
+    }
+  }
+  return true;
+}
+
+}  // namespace satformer::bench

@@ -1,0 +1,39 @@
+#pragma once
+// The parent's end of the protocol of bench/worker.h.
+#include <sys/types.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "satformer/core/file_descriptor.h"
+
+namespace satformer::bench {
+
+class WorkerProcess {
+ public:
+  // Starts `command` (a program's path and its arguments); `name` is what errors call it.
+  WorkerProcess(const std::vector<std::string>& command, std::string name);
+  // Ends the process if it has not ended.
+  ~WorkerProcess();
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  // Sends a request and waits for its reply. Error with the process's own text, or how it ended.
+  nlohmann::json ask(const nlohmann::json& request);
+
+  const std::string& name() const { return name_; }
+
+ private:
+  void send(const std::string& line) const;
+  std::string receive_line();
+  [[noreturn]] void fail_ended();
+
+  std::string name_;
+  FileDescriptor socket_;  // the process's standard input and output
+  FileDescriptor errors_;  // its standard error, a file in memory
+  std::string received_;   // what has come of the next line
+  pid_t pid_ = -1;         // -1: ended and waited for
+};
+
+}  // namespace satformer::bench

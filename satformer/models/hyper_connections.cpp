@@ -1,0 +1,73 @@
+#include "satformer/models/hyper_connections.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace satformer::models {
+
+HyperConnectionBlockImpl::HyperConnectionBlockImpl(const nn::DecoderBlockOptions& options,
+                                                   const nn::HyperConnectionOptions& attention,
+                                                   const nn::HyperConnectionOptions& mlp_connection,
+                                                   const at::TensorOptions& tensors) {
+  const nn::RMSNormOptions norm{options.attention.hidden_size, options.norm_eps};
+  attn_norm = register_module("attn_norm", nn::RMSNorm(norm, tensors));
+  attn = register_module("attn", nn::Attention(options.attention, nullptr, tensors));
+  attn_hc = register_module("attn_hc", nn::HyperConnection(attention, tensors));
+  mlp_norm = register_module("mlp_norm", nn::RMSNorm(norm, tensors));
+  mlp = register_module("mlp", nn::MLP(nn::MLPOptions{norm.size, options.intermediate_size}, tensors));
+  mlp_hc = register_module("mlp_hc", nn::HyperConnection(mlp_connection, tensors));
+}
+
+at::Tensor HyperConnectionBlockImpl::forward(const at::Tensor& streams, const nn::Sequence& sequence,
+                                             std::int64_t layer) {
+  nn::HyperConnectionRead attention = attn_hc->read(streams);
+  const nn::Stream attention_input{attention.input};
+  const at::Tensor attended =
+      attn->forward({.sources = {{attention_input, attn_norm}}, .sequence = sequence, .layer = layer}).hidden;
+  nn::HyperConnectionRead feed_forward = mlp_hc->read(nn::HyperConnectionImpl::write(attention, attended));
+  const at::Tensor fed = mlp->forward({feed_forward.input}, mlp_norm).pending;
+  return nn::HyperConnectionImpl::write(feed_forward, fed);
+}
+
+HyperConnections::HyperConnections(const ModelConfig& config, const c10::TensorOptions& tensors)
+    : Decoder(config, tensors) {
+  const nn::DecoderBlockOptions options{
+      .attention = attention_options(), .intermediate_size = config.intermediate_size, .norm_eps = config.norm_eps};
+  nn::HyperConnectionOptions connection{.hidden_size = config.hidden_size,
+                                        .expansion_rate = config.expansion_rate,
+                                        .dynamic = config.use_dynamic_hc,
+                                        .use_tanh = config.use_tanh,
+                                        .layer_norm = config.hc_norm_type == "layer"};
+  for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
+    nn::HyperConnectionOptions attention = connection, mlp = connection;
+    attention.index = 2 * i;
+    mlp.index = 2 * i + 1;
+    blocks_.push_back(add_layer(i, HyperConnectionBlock(options, attention, mlp, tensors)));
+  }
+}
+
+double HyperConnections::initial_std(std::string_view name) const {
+  const double std = Decoder::initial_std(name);
+  const bool writes = name.ends_with(".o_proj.weight") || name.ends_with(".down_proj.weight");
+  return writes ? std / std::sqrt(static_cast<double>(config().expansion_rate)) : std;
+}
+
+at::Tensor HyperConnections::hidden_states(const ModelInput& input, nn::Observer* observer) {
+  const at::Tensor x = embed(input);
+  const nn::Sequence sequence = make_sequence(x, input);
+  at::Tensor streams = x.unsqueeze(2).repeat({1, 1, config().expansion_rate, 1});
+  for (std::int64_t i = 0; i < num_layers(); ++i) {
+    HyperConnectionBlock block = blocks_[static_cast<std::size_t>(i)];
+    const nn::Segment segment = [block, sequence, i](const std::vector<at::Tensor>& inputs) mutable {
+      return std::vector<at::Tensor>{block->forward(inputs[0], sequence, i)};
+    };
+    streams = run_segment(segment, {streams}, *block, observer).front();
+    if (observer == nullptr) continue;
+    observer->hidden(i, streams.sum(2));
+    observer->named(fmt::format("hyper.{}", i), streams);
+  }
+  return final_norm({streams.sum(2)}, observer);
+}
+
+}  // namespace satformer::models

@@ -1,0 +1,76 @@
+#include "satformer/models/muddformer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/stack.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace satformer::models {
+
+MUDDBlockImpl::MUDDBlockImpl(const MUDDBlockOptions& options, const at::TensorOptions& tensors) {
+  const nn::RMSNormOptions norm{options.attention.hidden_size, options.norm_eps};
+  attn_norm_q = register_module("attn_norm_q", nn::RMSNorm(norm, tensors));
+  attn_norm_k = register_module("attn_norm_k", nn::RMSNorm(norm, tensors));
+  attn_norm_v = register_module("attn_norm_v", nn::RMSNorm(norm, tensors));
+  attn = register_module("attn", nn::Attention(options.attention, nullptr, tensors));
+  mlp_norm = register_module("mlp_norm", nn::RMSNorm(norm, tensors));
+  mlp = register_module("mlp", nn::MLP(nn::MLPOptions{norm.size, options.intermediate_size}, tensors));
+  da = register_module("da", nn::DepthAggregate(options.aggregate, tensors));
+}
+
+at::Tensor MUDDBlockImpl::forward(const nn::Streams& streams, const nn::Sequence& sequence, std::int64_t layer) {
+  const nn::Stream q{streams.q}, k{streams.k}, v{streams.v};
+  const nn::AttentionOutput attention = attn->forward(
+      {.sources = {{q, attn_norm_q}, {k, attn_norm_k}, {v, attn_norm_v}}, .sequence = sequence, .layer = layer});
+  return mlp->forward({streams.r, attention.hidden}, mlp_norm).value();
+}
+
+MUDDFormer::MUDDFormer(const ModelConfig& config, const c10::TensorOptions& tensors) : Decoder(config, tensors) {
+  const std::int64_t layers = config.num_hidden_layers;
+  nn::AttentionOptions attention = attention_options();
+  attention.separate_sources = true;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const MUDDBlockOptions options{.attention = attention,
+                                   .aggregate = {.hidden_size = config.hidden_size,
+                                                 .num_sources = i + 2,
+                                                 .num_ways = i + 1 < layers ? config.num_ways : 1,
+                                                 .pre_post_norm = config.use_pre_post_da_norm,
+                                                 .norm_eps = config.norm_eps},
+                                   .intermediate_size = config.layer_intermediate_size(i),
+                                   .norm_eps = config.norm_eps};
+    blocks_.push_back(add_layer(i, MUDDBlock(options, tensors)));
+  }
+}
+
+double MUDDFormer::initial_std(std::string_view name) const {
+  const auto d = static_cast<double>(config().hidden_size);
+  if (name.ends_with(".da.w1.weight")) return config().da_w1_init == "1/d" ? 1 / d : 1 / std::sqrt(d);
+  if (name.ends_with(".da.w2.weight")) return 0.0;
+  return Decoder::initial_std(name);
+}
+
+at::Tensor MUDDFormer::hidden_states(const ModelInput& input, nn::Observer* observer) {
+  const at::Tensor x = embed(input);
+  const nn::Sequence sequence = make_sequence(x, input);
+  nn::DepthHistory history(config().norm_eps);
+  history.add(x);
+  nn::Streams streams{x, x, x, x};
+  for (std::int64_t i = 0; i < num_layers(); ++i) {
+    MUDDBlock block = blocks_[static_cast<std::size_t>(i)];
+    const nn::Segment segment = [block, sequence, i](const std::vector<at::Tensor>& inputs) mutable {
+      return std::vector<at::Tensor>{block->forward({inputs[0], inputs[1], inputs[2], inputs[3]}, sequence, i)};
+    };
+    const at::Tensor hidden =
+        run_segment(segment, {streams.q, streams.k, streams.v, streams.r}, *block, observer).front();
+    if (observer != nullptr) observer->hidden(i, hidden);
+    history.add(hidden);
+    streams = block->da->forward(history);
+    if (observer != nullptr && streams.q.defined()) {
+      observer->named(fmt::format("streams.{}", i), at::stack({streams.q, streams.k, streams.v, streams.r}));
+    }
+  }
+  return final_norm({streams.r}, observer);
+}
+
+}  // namespace satformer::models

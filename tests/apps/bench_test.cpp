@@ -1,0 +1,135 @@
+// satformer bench through the executable: its JSON and its errors. Nothing here depends on how fast anything is.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "satformer/core/files.h"
+#include "tests/apps/child_process.h"
+#include "tests/satformer/train/scratch_folder.h"
+
+// After torch.
+#include "tests/catch.h"
+
+namespace {
+
+using namespace satformer;
+using namespace satformer::testing;
+using Catch::Matchers::Contains;
+
+const std::vector<std::string> kTinyModel = {"--set",     "vocab_size=97",
+                                             "--set",     "hidden_size=32",
+                                             "--set",     "num_hidden_layers=3",
+                                             "--set",     "num_heads=4",
+                                             "--set",     "num_kv_heads=2",
+                                             "--set",     "intermediate_size=48",
+                                             "--batch",   "2",
+                                             "--seq",     "16",
+                                             "--threads", "1",
+                                             "--device",  "cpu",
+                                             "--dtype",   "float32"};
+
+CommandResult bench(std::vector<std::string> arguments, const ScratchFolder& folder) {
+  arguments.insert(arguments.begin(), "bench");
+  arguments.insert(arguments.begin() + 1, kTinyModel.begin(), kTinyModel.end());
+  return run_command(arguments, folder.path());
+}
+
+nlohmann::json bench_json(std::vector<std::string> arguments, const ScratchFolder& folder) {
+  const auto path = folder.path() / "result.json";
+  arguments.insert(arguments.end(), {"--json", path.string()});
+  const CommandResult result = bench(arguments, folder);
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  return nlohmann::json::parse(read_file(path));
+}
+
+void check_summary(const nlohmann::json& summary) {
+  CHECK(summary.at("min").get<double>() > 0.0);
+  CHECK(summary.at("min") <= summary.at("median"));
+  CHECK(summary.at("median") <= summary.at("max"));
+}
+
+double median_rate(const nlohmann::json& entry) { return entry.at("tokens_per_second").at("median").get<double>(); }
+
+}  // namespace
+
+TEST_CASE("bench compares the architectures and writes what it measured", "[apps][bench]") {
+  const ScratchFolder folder;
+  // In any spelling and order; reported in the order of the list.
+  const nlohmann::json result = bench_json({"--architectures", "SATFormer,transformer", "--rounds", "2"}, folder);
+  const nlohmann::json& architectures = result.at("architectures");
+  REQUIRE(architectures.size() == 2);
+  const double transformer = median_rate(architectures.at("transformer")), bound = median_rate(result.at("bound"));
+  for (const auto& [name, entry] : architectures.items()) {
+    INFO(name);
+    check_summary(entry.at("tokens_per_second"));
+    CHECK(entry.at("tokens_per_second_by_round").size() == 2);
+    CHECK(entry.at("ratio_to_transformer").get<double>() == Approx(median_rate(entry) / transformer));
+    CHECK(entry.at("bound_fraction").get<double>() == Approx(median_rate(entry) / bound));
+    check_summary(entry.at("ratio_to_transformer_by_round"));
+    check_summary(entry.at("bound_fraction_by_round"));
+    CHECK(entry.at("memory_growth_bytes") > 0);
+    CHECK(entry.at("memory_growth_bytes") < entry.at("peak_memory_bytes"));
+    double parts = 0.0;
+    for (const char* part : {"matrix_products", "attention", "fused_passes", "optimizer", "other"}) {
+      CHECK(entry.at("seconds_by_part").at(part).get<double>() >= 0.0);
+      parts += entry.at("seconds_by_part").at(part).get<double>();
+    }
+    CHECK(parts == Approx(entry.at("profiled_step_seconds").get<double>()));
+    for (const char* part : {"matrix_products", "attention", "optimizer"}) {
+      CHECK(entry.at("seconds_by_part").at(part).get<double>() > 0.0);
+    }
+  }
+  // The gates of two of three layers: H_kv d each.
+  CHECK(architectures.at("satformer").at("num_parameters").get<std::int64_t>() ==
+        architectures.at("transformer").at("num_parameters").get<std::int64_t>() + 2 * 2 * 32);
+  CHECK(architectures.at("transformer").at("ratio_to_transformer") == 1.0);
+  CHECK(result.at("settings").at("threads") == 1);
+  CHECK(result.at("settings").at("dtype") == "float32");
+  CHECK(result.at("models").at("transformer").at("hidden_size") == 32);
+  check_summary(result.at("matrix_product").at("flops_per_second"));
+}
+
+TEST_CASE("bench without the transformer has no ratio to it", "[apps][bench]") {
+  const ScratchFolder folder;
+  const nlohmann::json result = bench_json({"--architectures", "resformer", "--rounds", "1"}, folder);
+  const nlohmann::json& entry = result.at("architectures").at("resformer");
+  CHECK(entry.at("ratio_to_transformer").is_null());
+  CHECK(entry.at("bound_fraction").get<double>() > 0.0);
+}
+
+TEST_CASE("bench names what it does not know, and the nearest that it does", "[apps][bench]") {
+  const ScratchFolder folder;
+  const auto wrong = [&](const std::vector<std::string>& arguments, const std::string& text) {
+    const CommandResult result = bench(arguments, folder);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK_THAT(result.err, Contains(text));
+  };
+  wrong({"--architectures", "transformer,resfromer"},
+        "unknown architecture \"resfromer\", did you mean \"resformer\"?");
+  wrong({"--size", "smal"}, "unknown size \"smal\" of transformer, did you mean \"small\"?");
+  wrong({"--set", "hiden_size=64"}, "unknown key \"hiden_size\", did you mean \"hidden_size\"?");
+  wrong({"--set", "hidden_size"}, "expected KEY=VALUE");
+  wrong({"--set", "num_kv_heads=3"}, "num_kv_heads must divide num_heads 4, got 3");
+  wrong({"--dtype", "float16"}, "--dtype");
+  wrong({"--rounds", "0"}, "--rounds");
+  wrong({"--config-dir", folder.path().string()}, "has no folder transformer");
+
+  std::filesystem::create_directories(folder.path() / "transformer");
+  wrong({"--config-dir", folder.path().string()}, "holds no .json file");
+}
+
+TEST_CASE("bench refuses to compare models with different trunks", "[apps][bench]") {
+  const ScratchFolder folder;
+  for (const auto& [name, layers] : {std::pair("transformer", "3"), std::pair("resformer", "4")}) {
+    std::filesystem::create_directories(folder.path() / name);
+    std::ofstream(folder.path() / name / "small.json")
+        << R"({"model": {"config_overrides": {"hidden_size": 32, "num_heads": 2, "num_hidden_layers": )" << layers
+        << "}}}";
+  }
+  const CommandResult result = run_command(
+      {"bench", "--config-dir", folder.path().string(), "--architectures", "transformer,resformer", "--device", "cpu"},
+      folder.path());
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Contains("a comparison needs the same trunk") && Contains("num_hidden_layers 4"));
+}

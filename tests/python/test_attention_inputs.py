@@ -1,0 +1,98 @@
+"""attention_inputs in Python: opcheck, gradcheck, torch.compile."""
+
+import os
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+LIBRARY = os.environ.get("SATFORMER_OPS_LIBRARY")
+if not LIBRARY:
+    pytest.skip("SATFORMER_OPS_LIBRARY is not set: the path of libsatformer_ops.so", allow_module_level=True)
+torch.ops.load_library(LIBRARY)
+
+ops = torch.ops.satformer
+B, T, H, H_KV, HD = 2, 3, 4, 2, 6
+MIXES = ["none", "selective", "static"]
+
+
+def make_inputs(mix, dtype=torch.float32, requires_grad=False, seed=0):
+    """The arguments by name; q, k, v and logits are slices of one projection."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def randn(*shape):
+        return torch.randn(*shape, generator=generator).to(dtype)
+
+    packed = randn(B, T, (H + 2 * H_KV) * HD + H_KV)
+    q, k, v, logits = packed.split([H * HD, H_KV * HD, H_KV * HD, H_KV], -1)
+    angles = randn(T, 1, HD // 2)
+    inputs = {
+        "q": q.unflatten(-1, (H, HD)),
+        "k": k.unflatten(-1, (H_KV, HD)),
+        "v": v.unflatten(-1, (H_KV, HD)),
+        "cos": angles.cos(),
+        "sin": angles.sin(),
+        "q_weight": 1 + randn(HD) / 4,
+        "k_weight": 1 + randn(HD) / 4,
+    }
+    if mix != "none":
+        inputs["first_values"] = randn(B, T, H_KV, HD)
+    if mix == "selective":
+        inputs["logits"] = logits
+        inputs["gate"] = "softmax_sigmoid"
+    if mix == "static":
+        inputs["lambda1"], inputs["lambda2"] = randn(), randn()
+    return {
+        name: x.detach().requires_grad_(requires_grad and name not in ("cos", "sin")) if torch.is_tensor(x) else x
+        for name, x in inputs.items()
+    }
+
+
+def tensors_of(inputs):
+    return [x for name, x in inputs.items() if torch.is_tensor(x) and name not in ("cos", "sin")]
+
+
+@pytest.mark.parametrize("mix", MIXES)
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_opcheck(mix, requires_grad):
+    inputs = make_inputs(mix, requires_grad=requires_grad)
+    torch.library.opcheck(ops.attention_inputs.default, (), inputs)
+
+
+@pytest.mark.parametrize("mix", MIXES)
+def test_gradcheck(mix):
+    inputs = make_inputs(mix, torch.float64, requires_grad=True)
+    names = [name for name, x in inputs.items() if torch.is_tensor(x) and x.requires_grad]
+
+    def function(*tensors):
+        return ops.attention_inputs(**(inputs | dict(zip(names, tensors))))
+
+    assert torch.autograd.gradcheck(function, tensors_of(inputs))
+    assert torch.autograd.gradgradcheck(function, tensors_of(inputs), fast_mode=True)
+
+
+@pytest.mark.parametrize("mix", MIXES)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compile_full_graph(mix, dynamic):
+    def function(inputs):
+        q, k, v = ops.attention_inputs(**inputs)
+        return (q * q).sum() + (k * k * k).sum() + (v * v).sum()
+
+    # aot_eager traces forward and backward as the inductor does but needs no C++ compiler.
+    compiled = torch.compile(function, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+    got, expected = make_inputs(mix, requires_grad=True), make_inputs(mix, requires_grad=True)
+    compiled(got).backward()
+    function(expected).backward()
+    for a, b in zip(tensors_of(got), tensors_of(expected)):
+        torch.testing.assert_close(a.grad, b.grad)
+
+
+def test_without_a_copy_there_are_no_values():
+    assert ops.attention_inputs(**make_inputs("none"), copy_values=False)[2] is None
+
+
+def test_errors_name_the_argument():
+    inputs = make_inputs("none")
+    inputs["v"] = inputs["v"][:, :, :1]
+    with pytest.raises(RuntimeError, match=r"attention_inputs: v must be \[2, 3, 2, 6\] like k, got \[2, 3, 1, 6\]"):
+        ops.attention_inputs(**inputs)
