@@ -162,7 +162,7 @@ std::vector<at::Tensor> gradient_magnitudes(const ops::DepthSum& sum, const std:
     const at::Tensor y = grad * sum.output_norm_weights[c].abs();
     const auto mean = [](const at::Tensor& x) { return x.mean(-1, /*keepdim=*/true); };
     G.push_back(r * y * (1 + rho) + r * r * r * ((s + m + 3 * rho * s) * mean(s * y) + s * mean(m * y)));
-    out.output_norm_weights.push_back((grad * r * (s * (1 + rho) + m)).sum({0, 1}));
+    out.output_norm_weights.push_back((grad * r * (s * (1 + rho) + m)).sum(at::IntArrayRef({0, 1})));
   }
   std::vector<at::Tensor> to_weights(C * S);
   at::Tensor base;
@@ -180,13 +180,13 @@ std::vector<at::Tensor> gradient_magnitudes(const ops::DepthSum& sum, const std:
     }
     out.sources.push_back(normed ? to_source * g * r : to_source);
     if (!normed) continue;
-    out.source_norm_weights.push_back((to_source * x * r).sum({0, 1}));
+    out.source_norm_weights.push_back((to_source * x * r).sum(at::IntArrayRef({0, 1})));
     out.source_inverse_rms.push_back(to_inverse);
   }
   out.weights = at::stack(to_weights, -1)
                     .reshape({sum.sources[0].size(0), sum.sources[0].size(1), static_cast<std::int64_t>(C),
                               static_cast<std::int64_t>(S)});
-  if (sum.weights.dim() == 2) out.weights = out.weights.sum({0, 1});
+  if (sum.weights.dim() == 2) out.weights = out.weights.sum(at::IntArrayRef({0, 1}));
   if (sum.base) {
     out.base = at::zeros_like(*sum.base);
     for (const at::Tensor& grad : grads) out.base = out.base + grad.abs();

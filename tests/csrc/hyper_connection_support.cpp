@@ -118,7 +118,8 @@ HyperMagnitudes hyper_magnitudes(const HyperInputs& in) {
   out.outputs = {m.select(2, 0), m.slice(2, 1), coefficients.select(-1, n + 1).expand_as(in.grad_beta)};
 
   at::Tensor to_streams = at::matmul(coefficients.slice(-1, 0, n + 1), to_m);
-  const std::vector<at::Tensor> fixed{to_alpha.sum({0, 1}), to_beta.squeeze(-1).sum({0, 1})};
+  const std::vector<at::Tensor> fixed{to_alpha.sum(at::IntArrayRef({0, 1})),
+                                      to_beta.squeeze(-1).sum(at::IntArrayRef({0, 1}))};
   if (!dynamic) {
     out.gradients = {to_streams, fixed[0], fixed[1]};
     return out;
@@ -128,14 +129,15 @@ HyperMagnitudes hyper_magnitudes(const HyperInputs& in) {
   at::Tensor u = at::matmul(g, q);
   if (p.norm_bias) u = u + mean(u);
   to_streams = to_streams + r * (u + x * mean(u * x));
-  const at::Tensor sums = at::matmul(g.transpose(-2, -1), x).sum({0, 1}), logits = g.sum({0, 1, 2}).unsqueeze(-1);
+  const at::Tensor sums = at::matmul(g.transpose(-2, -1), x).sum(at::IntArrayRef({0, 1})),
+                   logits = g.sum(at::IntArrayRef({0, 1, 2})).unsqueeze(-1);
   out.gradients = {to_streams, fixed[0], fixed[1], (projections * sums).sum(0)};
   at::Tensor to_projections = sums * p.norm_weight->abs();
   if (p.norm_bias) {
     out.gradients.push_back((projections * logits).sum(0));
     to_projections = to_projections + logits * p.norm_bias->abs();
   }
-  const at::Tensor to_scales = (to_coefficients * f).sum({0, 1, 2});
+  const at::Tensor to_scales = (to_coefficients * f).sum(at::IntArrayRef({0, 1, 2}));
   out.gradients.push_back(to_projections.slice(0, 0, n + 1).t());
   out.gradients.push_back(to_projections.select(0, n + 1));
   out.gradients.push_back(to_scales.slice(0, 0, n + 1).sum(0, /*keepdim=*/true));
