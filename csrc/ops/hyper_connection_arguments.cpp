@@ -78,8 +78,10 @@ void check_write(const at::Tensor& mixed, const at::Tensor& beta, const at::Tens
   check_beta_and_out(streams, beta, out);
   if (in_place && !mixed.is_meta()) {  // memory exists, and its layout is not symbolic
     at::assert_no_internal_overlap(mixed);
-    at::assert_no_overlap(mixed, out);
-    at::assert_no_overlap(mixed, beta);
+    for (const Argument& x : {Argument{streams.op, "out", out}, Argument{streams.op, "beta", beta}}) {
+      TORCH_CHECK(!x.tensor.is_alias_of(mixed), x.op, ": ", x.name,
+                  " must not share memory with mixed, which is overwritten; clone it or use hyper_connection_write");
+    }
   }
 }
 
