@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kMaxTokenThreads) depth_sum_kernel(DepthSumLau
   for (int first = 0; first < a.ways; first += W) {
     float square[W] = {};
     for (int64_t c = threadIdx.x * P; c < d; c += blockDim.x * P) {
-      float sum[W][P], base[P] = {};
+      float sum[W][P] = {}, base[P] = {};
       sum_sources<T>(a, first, b, t, c, factors, sum);
       if (a.base.data && !a.output_norms) load_numbers(row_of<T>(a.base, b, t) + c, base);
 #pragma unroll
@@ -132,7 +132,7 @@ __device__ __forceinline__ void load_gradients(const DepthSumLaunch& a, const De
 #pragma unroll
     for (int w = 0; w < W; ++w) {
       if (w >= a.ways) break;
-      float grad[P], weight[P];
+      float grad[P], weight[P] = {};
       load_numbers(row_of<T>(out.grads[w], b, t) + c, grad);
       if (a.output_norms) load_numbers(a.output_norm_weights[w] + c, weight);
 #pragma unroll
@@ -214,7 +214,7 @@ __global__ void __launch_bounds__(kMaxTokenThreads)
         }
         if (!out.writes_sources) continue;
         T* to = static_cast<T*>(out.sources[j].data) + b * out.sources[j].stride_b + t * out.sources[j].stride_t + c;
-        float before[P] = {}, weight[P];
+        float before[P] = {}, weight[P] = {};
         if (out.add_to_sources) load_numbers(static_cast<const T*>(to), before);
         if (a.source_norms) load_numbers(a.norm_weights[j] + c, weight);
 #pragma unroll

@@ -278,7 +278,7 @@ __device__ __forceinline__ void find_gradient_coefficients(const HyperConnection
 // One chunk of tokens: the gradients of their streams, and partial sums for the parameters. The sums over the columns
 // are kept in shared memory, where a thread owns its columns.
 template <typename T, int N, int P>
-__global__ void __launch_bounds__(kMaxTokenThreads)
+__global__ void __launch_bounds__(kMaxTokenThreads, 1)  // registers rather than blocks: N 8 would spill a little
     read_backward_kernel(HyperConnectionReadBackwardLaunch r, TokenChunks chunks) {
   __shared__ TokenCoefficients<N> s;
   extern __shared__ float memory[];  // [n+2, d]

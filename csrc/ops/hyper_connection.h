@@ -50,7 +50,8 @@ HyperConnectionRead hyper_connection_read(const at::Tensor& streams, const Hyper
 
 // Hs', contiguous.  mixed [B, T, n, d]; beta [B, T, n], any floating dtype; out [B, T, d], any floating dtype.
 at::Tensor hyper_connection_write(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out);
-// Writes Hs' over mixed and returns it. Works under autograd: the backward does not need mixed.
+// Writes Hs' over mixed and returns it; beta and out may not share its memory. Works under autograd: the backward does
+// not need mixed.
 at::Tensor& hyper_connection_write_(at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out);
 
 // All gradients, from one pass over the tokens; parameters' are undefined where the parameter is absent. Sums over

@@ -78,10 +78,9 @@ void check_write(const at::Tensor& mixed, const at::Tensor& beta, const at::Tens
   check_beta_and_out(streams, beta, out);
   if (in_place && !mixed.is_meta()) {  // memory exists, and its layout is not symbolic
     at::assert_no_internal_overlap(mixed);
-    for (const at::Tensor& read : {out, beta}) {
-      TORCH_CHECK(!read.is_alias_of(mixed),
-                  "hyper_connection_write_: out and beta must not share memory with mixed, which is overwritten; clone "
-                  "them or use hyper_connection_write");
+    for (const Argument& x : {Argument{streams.op, "out", out}, Argument{streams.op, "beta", beta}}) {
+      TORCH_CHECK(!x.tensor.is_alias_of(mixed), x.op, ": ", x.name,
+                  " must not share memory with mixed, which is overwritten; clone it or use hyper_connection_write");
     }
   }
 }

@@ -1,5 +1,4 @@
 // depth_weighted_sum as an operator: registration, argument errors, masks, accumulation, meta tensors, threads.
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -15,6 +14,7 @@
 #include "tests/catch.h"
 #include "tests/csrc/dense_support.h"
 #include "tests/csrc/depth_weighted_sum_support.h"
+#include "tests/csrc/operator_support.h"
 
 namespace satformer::tests {
 namespace {
@@ -52,7 +52,7 @@ TEST_CASE("depth_weighted_sum: wrong arguments are named with what was expected 
     DepthCase c = everything();
     ops::DepthSum sum = make_depth_sum(c, 1);
     spoil(sum);
-    return first_line_of_error([&] { ops::depth_weighted_sum(sum); });
+    return message_of([&] { ops::depth_weighted_sum(sum); });
   };
   const std::string op = "depth_weighted_sum: ";
   CHECK(error([](ops::DepthSum&) {}) == "");
@@ -91,12 +91,12 @@ TEST_CASE("depth_weighted_sum: wrong arguments are named with what was expected 
   CHECK(error([](ops::DepthSum& s) { s.base = at::empty({2, 5, 24}, at::TensorOptions(at::kMeta)); }) ==
         op + "base must be on cpu like sources[0], got meta");
   const ops::DepthSum sum = make_depth_sum(everything(), 1);
-  CHECK(first_line_of_error([&] { ops::depth_weighted_sum_backward({}, sum); }) ==
+  CHECK(message_of([&] { ops::depth_weighted_sum_backward({}, sum); }) ==
         "depth_weighted_sum_backward: grads must hold 3 tensors, one for each way, got 0");
   std::vector<at::Tensor> few(3);
-  CHECK(first_line_of_error([&] { ops::depth_weighted_sum_backward_(few, make_depth_grads(everything(), 1), sum); }) ==
+  CHECK(message_of([&] { ops::depth_weighted_sum_backward_(few, make_depth_grads(everything(), 1), sum); }) ==
         "depth_weighted_sum_backward_: grad_sources must hold 4 tensors, one for each source, got 3");
-  CHECK(first_line_of_error([] { ops::inverse_rms(at::ones({2}).to(at::kLong), 1e-6); }) ==
+  CHECK(message_of([] { ops::inverse_rms(at::ones({2}).to(at::kLong), 1e-6); }) ==
         "inverse_rms: x must be float32, bfloat16 or float16 (float64 on CPU alone), got Long on cpu");
 }
 
@@ -166,17 +166,13 @@ TEST_CASE("depth_weighted_sum: any number of threads gives the same bits", "[ops
     c.per_token = per_token;
     const ops::DepthSum sum = make_depth_sum(c, 4);
     const std::vector<at::Tensor> grads = make_depth_grads(c, 4);
-    const int threads = at::get_num_threads();
-    const auto run = [&](int count) {
-      at::set_num_threads(count);
+    const auto runs = with_threads([&] {
       std::vector<at::Tensor> result = ops::depth_weighted_sum(sum);
       const std::vector<at::Tensor> gradients = flattened(ops::depth_weighted_sum_backward(grads, sum));
       result.insert(result.end(), gradients.begin(), gradients.end());
       return result;
-    };
-    const std::vector<at::Tensor> one = run(1), three = run(3);
-    at::set_num_threads(threads);
-    for (std::size_t i = 0; i < one.size(); ++i) CHECK(at::equal(one[i], three[i]));
+    });
+    for (std::size_t i = 0; i < runs[0].size(); ++i) CHECK(at::equal(runs[0][i], runs[1][i]));
   }
 }
 
@@ -205,7 +201,7 @@ TEST_CASE("depth_weighted_sum: a second derivative is refused with a hint", "[op
                           /*create_graph=*/true);
   };
   CHECK(
-      first_line_of_error(first) ==
+      message_of(first) ==
       "depth_weighted_sum_backward: has no derivative of its own; for second derivatives use the composite reference");
 }
 
@@ -229,7 +225,7 @@ TEST_CASE("depth_weighted_sum: meta tensors give shapes, dtypes and the same err
   CHECK(gradients.source_norm_weights[1].scalar_type() == at::kBFloat16);
   CHECK(gradients.source_inverse_rms[0].sizes() == at::IntArrayRef({2, 5}));
   sum.weights = meta({2, 5, 3, 3}, at::kFloat);
-  CHECK(first_line_of_error([&] { ops::depth_weighted_sum(sum); }) ==
+  CHECK(message_of([&] { ops::depth_weighted_sum(sum); }) ==
         "depth_weighted_sum: weights must be [2, 5, 3, 2], got [2, 5, 3, 3]");
 }
 

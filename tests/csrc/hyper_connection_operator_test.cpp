@@ -1,5 +1,4 @@
 // hyper_connection as operators: registration, argument errors, the in-place write, meta tensors, threads.
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -16,6 +15,7 @@
 #include "tests/catch.h"
 #include "tests/csrc/dense_support.h"
 #include "tests/csrc/hyper_connection_support.h"
+#include "tests/csrc/operator_support.h"
 
 namespace satformer::tests {
 namespace {
@@ -53,7 +53,7 @@ TEST_CASE("hyper_connection: wrong arguments are named with what was expected an
   const auto error = [&](const std::function<void(HyperInputs&)>& spoil) {
     HyperInputs in = make_hyper(c, 1);
     spoil(in);
-    return first_line_of_error([&] { ops::hyper_connection_read(in.streams, in.parameters); });
+    return message_of([&] { ops::hyper_connection_read(in.streams, in.parameters); });
   };
   const std::string op = "hyper_connection_read: ";
   CHECK(error([](HyperInputs&) {}) == "");
@@ -84,18 +84,17 @@ TEST_CASE("hyper_connection: wrong arguments are named with what was expected an
         op + "norm_bias must be on cpu like streams, got meta");
 
   const at::Tensor mixed = at::ones({2, 5, 4, 24}), beta = at::ones({2, 5, 4}), out = at::ones({2, 5, 24});
-  CHECK(first_line_of_error([&] { ops::hyper_connection_write(mixed, beta.slice(2, 1), out); }) ==
+  CHECK(message_of([&] { ops::hyper_connection_write(mixed, beta.slice(2, 1), out); }) ==
         "hyper_connection_write: beta must be [2, 5, 4], got [2, 5, 3]");
-  CHECK(first_line_of_error([&] { ops::hyper_connection_write(mixed, beta, out.slice(2, 1)); }) ==
+  CHECK(message_of([&] { ops::hyper_connection_write(mixed, beta, out.slice(2, 1)); }) ==
         "hyper_connection_write: out must be [2, 5, 24], got [2, 5, 23]");
-  CHECK(first_line_of_error([&] { ops::hyper_connection_write_backward(mixed[0], beta, out); }) ==
+  CHECK(message_of([&] { ops::hyper_connection_write_backward(mixed[0], beta, out); }) ==
         "hyper_connection_write_backward: grad must have the 4 dimensions [B, T, n, d], got [5, 4, 24]");
   const HyperInputs in = make_hyper(c, 1);
   const auto read = ops::hyper_connection_read(in.streams, in.parameters);
   const ops::HyperConnectionRead grads{in.grad_input, in.grad_mixed.to(at::kHalf), in.grad_beta, {}};
-  CHECK(first_line_of_error([&] {
-          ops::hyper_connection_read_backward(grads, in.streams, in.parameters, read.kept);
-        }) == "hyper_connection_read_backward: grad_mixed must be Float, got Half");
+  CHECK(message_of([&] { ops::hyper_connection_read_backward(grads, in.streams, in.parameters, read.kept); }) ==
+        "hyper_connection_read_backward: grad_mixed must be Float, got Half");
 }
 
 TEST_CASE("hyper_connection_write_: writes mixed, raises its version, and refuses what autograd cannot bear", "[ops]") {
@@ -116,11 +115,13 @@ TEST_CASE("hyper_connection_write_: writes mixed, raises its version, and refuse
   CHECK(wide._version() == version + 2);
 
   at::Tensor refused = leaf(at::ones({2, 3, 4, 8}));
-  CHECK(first_line_of_error([&] { ops::hyper_connection_write_(refused, beta, out); }) ==
+  CHECK(message_of([&] { ops::hyper_connection_write_(refused, beta, out); }) ==
         "a leaf Variable that requires grad is being used in an in-place operation.");
   CHECK(at::equal(refused, at::ones({2, 3, 4, 8})));
   at::Tensor self = at::ones({2, 3, 4, 8});
-  CHECK(first_line_of_error([&] { ops::hyper_connection_write_(self, beta, self.select(2, 0)); }) != "");
+  CHECK(message_of([&] { ops::hyper_connection_write_(self, beta, self.select(2, 0)); }) ==
+        "hyper_connection_write_: out must not share memory with mixed, which is overwritten; clone it or use "
+        "hyper_connection_write");
   CHECK(at::equal(self, at::ones({2, 3, 4, 8})));
 }
 
@@ -150,19 +151,15 @@ TEST_CASE("hyper_connection: any number of threads gives the same bits", "[ops]"
   for (const bool layer_norm : {false, true}) {
     c.layer_norm = layer_norm;
     const HyperInputs in = make_hyper(c, 3);
-    const int threads = at::get_num_threads();
-    const auto run = [&](int count) {
-      at::set_num_threads(count);
+    const auto runs = with_threads([&] {
       const HyperInputs x = leaves(in);
       const auto read = ops::hyper_connection_read(x.streams, x.parameters);
       const at::Tensor out = ops::hyper_connection_write(read.mixed, read.beta, read.input);
       auto result = torch::autograd::grad({out}, flattened(x), {in.grad_mixed});
       result.push_back(out);
       return result;
-    };
-    const auto one = run(1), three = run(3);
-    at::set_num_threads(threads);
-    for (std::size_t i = 0; i < one.size(); ++i) CHECK(at::equal(one[i], three[i]));
+    });
+    for (std::size_t i = 0; i < runs[0].size(); ++i) CHECK(at::equal(runs[0][i], runs[1][i]));
   }
 }
 
@@ -172,7 +169,7 @@ TEST_CASE("hyper_connection: a second derivative is refused with a hint", "[ops]
     torch::autograd::grad({ops::hyper_connection_read(x.streams, x.parameters).input}, {x.streams},
                           {leaf(in.grad_input)}, true, /*create_graph=*/true);
   };
-  CHECK(first_line_of_error(first) ==
+  CHECK(message_of(first) ==
         "hyper_connection_read_backward: has no derivative of its own; for second derivatives use the composite "
         "reference");
 }
@@ -199,7 +196,7 @@ TEST_CASE("hyper_connection: meta tensors give shapes, dtypes and the same error
   CHECK(gradients.dynamic_beta_proj.scalar_type() == at::kBFloat16);
   CHECK_FALSE(gradients.norm_bias.defined());
   CHECK(ops::hyper_connection_write(read.mixed, read.beta, read.input).is_meta());
-  CHECK(first_line_of_error([&] { ops::hyper_connection_write(read.mixed, read.beta, read.mixed); }) ==
+  CHECK(message_of([&] { ops::hyper_connection_write(read.mixed, read.beta, read.mixed); }) ==
         "hyper_connection_write: out must be [2, 5, 8], got [2, 5, 4, 8]");
 }
 

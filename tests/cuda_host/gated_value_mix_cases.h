@@ -4,16 +4,18 @@
 #include "tests/cuda_host/testing.h"
 
 #include "csrc/cuda/gated_value_mix_launch.h"
+#include "tests/cuda_host/gate_formulas.h"
 
 namespace satformer::ops::cuda {
 
 using cuda_host::Buffer;
 using cuda_host::Expected;
+using cuda_host::kGateNames;
+using cuda_host::kGates;
+using cuda_host::logit_gradients;
+using cuda_host::RowGates;
 
 constexpr double kUlps = 16;  // a few roundings, and the errors of exp and tanh (about 2 units each)
-constexpr Gate kGates[] = {Gate::kRelu,           Gate::kSigmoid, Gate::kSoftmax,
-                           Gate::kSoftmaxSigmoid, Gate::kTanh,    Gate::kIdentity};
-constexpr const char* kGateNames[] = {"relu", "sigmoid", "softmax", "softmax_sigmoid", "tanh", "identity"};
 
 template <typename T>
 constexpr DType dtype_of() {
@@ -133,40 +135,11 @@ struct Inputs {
 };
 
 // --- the formulas ------------------------------------------------------------------------------------------------
-struct RowGates {
-  std::vector<double> softmax, sigmoid, alpha;  // of a token's heads
-};
-
 template <typename In>
 RowGates gates_of_token(const In& in, int64_t b, int64_t t) {
-  const int64_t heads = in.c.sizes.H;
-  RowGates row;
-  double sum = 0;
-  for (int64_t h = 0; h < heads; ++h) sum += std::exp(in.logits(b, t, h));
-  for (int64_t h = 0; h < heads; ++h) {
-    const double x = in.logits(b, t, h), p = std::exp(x) / sum, s = 1 / (1 + std::exp(-x));
-    const double over_heads = p * static_cast<double>(heads);
-    const double alpha[] = {x > 0 ? x : 0, s, over_heads, over_heads * s, std::tanh(x), x};
-    row.softmax.push_back(p);
-    row.sigmoid.push_back(s);
-    row.alpha.push_back(alpha[static_cast<int>(in.c.gate)]);
-  }
-  return row;
-}
-
-// d logits from m = d alpha of a token's heads: alpha_j depends on x_j alone, or on all heads.
-inline std::vector<double> logit_gradients(Gate gate, const RowGates& row, const std::vector<double>& m) {
-  const size_t heads = m.size();
-  std::vector<double> result(heads);
-  for (size_t j = 0; j < heads; ++j) {
-    double over_heads = 0;  // sum_h d alpha_h / d x_j, of the softmax alone
-    for (size_t h = 0; h < heads; ++h) over_heads += m[h] * row.alpha[h] * ((h == j ? 1 : 0) - row.softmax[j]);
-    const double a = row.alpha[j], s = row.sigmoid[j];
-    const double by_gate[] = {
-        a > 0 ? m[j] : 0, a * (1 - a) * m[j], over_heads, over_heads + m[j] * a * (1 - s), (1 - a * a) * m[j], m[j]};
-    result[j] = by_gate[static_cast<int>(gate)];
-  }
-  return result;
+  std::vector<double> logits;
+  for (int64_t h = 0; h < in.c.sizes.H; ++h) logits.push_back(in.logits(b, t, h));
+  return cuda_host::gates_of_logits(in.c.gate, logits);
 }
 
 template <typename F>
