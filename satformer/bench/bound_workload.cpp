@@ -10,6 +10,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <ranges>
 #include <vector>
 
 #include "satformer/bench/memory.h"
@@ -129,7 +130,7 @@ class BoundWorkload : public Workload {
     const at::NoGradGuard no_grad;
     for (Layer& layer : layers_) forward(layer);
     head_.forward_and_backward();
-    for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) backward(*layer);
+    for (Layer& layer : std::views::reverse(layers_)) backward(layer);
   }
 
   std::int64_t num_parameters() const override {

@@ -27,7 +27,7 @@ class Recorder : public c10::DebugInfoBase {
     if (synchronize_) synchronize_();
   }
   void add(const char* name, Part part, double seconds) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     OperatorTime& time = times_[{name, part}];
     time.seconds += seconds;
     time.calls += 1;

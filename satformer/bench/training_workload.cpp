@@ -63,7 +63,7 @@ train::Trainer make_trainer(train::RunConfig config, c10::Device device, c10::Sc
   options.output = folder.path() / "run";
   options.device = device;
   options.dtype = dtype;
-  return train::Trainer(std::move(config), std::move(options));
+  return {std::move(config), std::move(options)};
 }
 
 class TrainingWorkload : public Workload {

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <istream>
 #include <map>
 #include <memory>
@@ -112,7 +113,7 @@ class Worker {
 
 bool serve_measurements(std::istream& input, std::ostream& output) {
   Worker worker;
-  const auto reply = [&](const json& value) { output << value.dump() << std::endl; };
+  const auto reply = [&](const json& value) { output << value.dump() << '\n' << std::flush; };
   const auto fail_with = [&](const std::string& text) {
     reply({{"error", text.substr(0, text.find('\n'))}});
     return false;
