@@ -7,7 +7,7 @@
 
 #include <array>
 
-#include "csrc/ops/dense_checks.h"
+#include "csrc/ops/row_arguments.h"
 #include "csrc/ops/depth_weighted_sum_calls.h"
 
 namespace satformer::ops {

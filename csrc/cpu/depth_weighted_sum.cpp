@@ -5,8 +5,8 @@
 #include <torch/library.h>
 
 #include "csrc/cpu/depth_weighted_sum_kernel.h"
-#include "csrc/ops/dense_checks.h"
 #include "csrc/ops/depth_weighted_sum_arguments.h"
+#include "csrc/ops/row_arguments.h"
 
 namespace at::native {
 DEFINE_DISPATCH(satformer_depth_weighted_sum_stub);
@@ -88,7 +88,7 @@ DepthGradientTuple backward(const char* op, at::TensorList grad_sources, at::Ten
   Tensors contiguous_grads;
   std::vector<ReadRows> grad_rows;
   for (const at::Tensor& grad : grads) {
-    contiguous_grads.push_back(with_contiguous_rows(grad));
+    contiguous_grads.push_back(contiguous_rows(grad));
     grad_rows.push_back(read_rows(contiguous_grads.back()));
   }
   std::vector<WriteRows> source_rows;
@@ -130,9 +130,7 @@ DepthGradientTuple depth_sum_backward_add_cpu(at::TensorList grad_sources, at::T
 }
 
 // x as [rows, d].
-at::Tensor as_matrix(const at::Tensor& x, std::int64_t rows) {
-  return with_contiguous_rows(x.reshape({rows, x.size(-1)}));
-}
+at::Tensor as_matrix(const at::Tensor& x, std::int64_t rows) { return contiguous_rows(x.reshape({rows, x.size(-1)})); }
 
 at::Tensor inverse_rms_cpu(const at::Tensor& x, double eps) {
   check_inverse_rms("inverse_rms", x);

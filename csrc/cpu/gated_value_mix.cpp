@@ -6,6 +6,7 @@
 #include "csrc/cpu/gated_value_mix_kernel.h"
 #include "csrc/ops/gated_value_mix_arguments.h"
 #include "csrc/ops/gated_value_mix_calls.h"
+#include "csrc/ops/row_arguments.h"
 
 namespace at::native {
 DEFINE_DISPATCH(satformer_gated_value_mix_stub);

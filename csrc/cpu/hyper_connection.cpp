@@ -5,8 +5,8 @@
 #include <torch/library.h>
 
 #include "csrc/cpu/hyper_connection_kernel.h"
-#include "csrc/ops/dense_checks.h"
 #include "csrc/ops/hyper_connection_arguments.h"
+#include "csrc/ops/row_arguments.h"
 
 namespace at::native {
 DEFINE_DISPATCH(satformer_hyper_connection_read_stub);
@@ -74,7 +74,7 @@ ReadGradientTuple read_backward_cpu(const at::Tensor& grad_input, const at::Tens
       dynamic_beta_proj, dynamic_alpha_scale, dynamic_beta_scale, norm_eps,    use_tanh};
   check_read_backward("hyper_connection_read_backward", grad_input, grad_mixed, grad_beta, a, kept);
   const HyperConnectionParameters parameters(a);
-  const at::Tensor input_rows = with_contiguous_rows(grad_input), mixed_rows = with_contiguous_rows(grad_mixed),
+  const at::Tensor input_rows = contiguous_rows(grad_input), mixed_rows = contiguous_rows(grad_mixed),
                    betas = grad_beta.contiguous(), contiguous_kept = kept.contiguous();
   const at::Tensor grad_streams = at::empty(streams.sizes(), streams.options());
   const at::Tensor sums = at::empty({hyper_connection_sums(streams.size(2), streams.size(3), a.dynamic())},
@@ -95,14 +95,14 @@ at::Tensor write_cpu(const at::Tensor& mixed, const at::Tensor& beta, const at::
   check_write(mixed, beta, out, /*in_place=*/false);
   at::Tensor result = at::empty(mixed.sizes(), mixed.options());
   at::native::satformer_hyper_connection_write_stub(at::kCPU, result, mixed, arithmetic_beta(beta, mixed),
-                                                    with_contiguous_rows(out.to(mixed.scalar_type())));
+                                                    contiguous_rows(out.to(mixed.scalar_type())));
   return result;
 }
 
 void write_in_place_cpu(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
   check_write(mixed, beta, out, /*in_place=*/true);
   at::native::satformer_hyper_connection_write_stub(at::kCPU, mixed, mixed, arithmetic_beta(beta, mixed),
-                                                    with_contiguous_rows(out.to(mixed.scalar_type())));
+                                                    contiguous_rows(out.to(mixed.scalar_type())));
 }
 
 WriteGradientTuple write_backward_cpu(const at::Tensor& grad, const at::Tensor& beta, const at::Tensor& out) {
@@ -110,8 +110,8 @@ WriteGradientTuple write_backward_cpu(const at::Tensor& grad, const at::Tensor& 
   const at::Tensor factors = arithmetic_beta(beta, grad);
   const at::Tensor grad_beta = at::empty(beta.sizes(), factors.options());
   const at::Tensor grad_out = at::empty(out.sizes(), out.options().dtype(grad.scalar_type()));
-  at::native::satformer_hyper_connection_write_backward_stub(at::kCPU, grad_beta, grad_out, with_contiguous_rows(grad),
-                                                             factors, with_contiguous_rows(out.to(grad.scalar_type())));
+  at::native::satformer_hyper_connection_write_backward_stub(at::kCPU, grad_beta, grad_out, contiguous_rows(grad),
+                                                             factors, contiguous_rows(out.to(grad.scalar_type())));
   return {grad_beta.to(beta.scalar_type()), grad_out.to(out.scalar_type())};
 }
 

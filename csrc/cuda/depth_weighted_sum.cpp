@@ -7,8 +7,8 @@
 #include <torch/library.h>
 
 #include "csrc/cuda/depth_weighted_sum_launch.h"
-#include "csrc/ops/dense_checks.h"
 #include "csrc/ops/depth_weighted_sum_arguments.h"
+#include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops::cuda {
 namespace {
@@ -84,7 +84,7 @@ DepthGradientTuple backward(const char* op, at::TensorList grad_sources, at::Ten
   DepthSumBackwardLaunch gradients{};
   Tensors contiguous_grads;
   for (std::size_t c = 0; c < grads.size(); ++c) {
-    contiguous_grads.push_back(with_contiguous_rows(grads[c]));
+    contiguous_grads.push_back(contiguous_rows(grads[c]));
     gradients.grads[c] = read_rows(contiguous_grads.back());
   }
   gradients.writes_sources = wanted[0];
@@ -148,9 +148,7 @@ InverseRmsLaunch inverse_launch(const at::Tensor& matrix, const at::Tensor& inve
 }
 
 // x as [rows, d].
-at::Tensor as_matrix(const at::Tensor& x, std::int64_t rows) {
-  return with_contiguous_rows(x.reshape({rows, x.size(-1)}));
-}
+at::Tensor as_matrix(const at::Tensor& x, std::int64_t rows) { return contiguous_rows(x.reshape({rows, x.size(-1)})); }
 
 at::Tensor inverse_rms_cuda(const at::Tensor& x, double eps) {
   check_inverse_rms("inverse_rms", x);

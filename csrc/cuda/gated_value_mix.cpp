@@ -10,6 +10,7 @@
 #include "csrc/cuda/tensor_arguments.h"
 #include "csrc/ops/gated_value_mix_arguments.h"
 #include "csrc/ops/gated_value_mix_calls.h"
+#include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops::cuda {
 namespace {

@@ -7,8 +7,8 @@
 #include <torch/library.h>
 
 #include "csrc/cuda/hyper_connection_launch.h"
-#include "csrc/ops/dense_checks.h"
 #include "csrc/ops/hyper_connection_arguments.h"
+#include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops::cuda {
 namespace {
@@ -85,7 +85,7 @@ ReadGradientTuple read_backward_cuda(const at::Tensor& grad_input, const at::Ten
   check_read_backward(op, grad_input, grad_mixed, grad_beta, a, kept);
   const c10::cuda::CUDAGuard device(streams.device());
   const HyperConnectionParameters parameters(a);
-  const at::Tensor input_rows = with_contiguous_rows(grad_input), mixed_rows = with_contiguous_rows(grad_mixed),
+  const at::Tensor input_rows = contiguous_rows(grad_input), mixed_rows = contiguous_rows(grad_mixed),
                    betas = grad_beta.contiguous(), contiguous_kept = kept.contiguous();
   const at::Tensor grad_streams = at::empty(streams.sizes(), streams.options());
   const at::TensorOptions floats_like = streams.options().dtype(at::kFloat);
@@ -103,7 +103,7 @@ ReadGradientTuple read_backward_cuda(const at::Tensor& grad_input, const at::Ten
 }
 
 void write(const at::Tensor& result, const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
-  const at::Tensor betas = beta.to(at::kFloat).contiguous(), outs = with_contiguous_rows(out.to(mixed.scalar_type()));
+  const at::Tensor betas = beta.to(at::kFloat).contiguous(), outs = contiguous_rows(out.to(mixed.scalar_type()));
   C10_CUDA_CHECK(launch_write({sizes_of(mixed), dtype_of(mixed), result.mutable_data_ptr(), strides_of(result),
                                rows_of(mixed), rows_of(outs), floats(betas)},
                               c10::cuda::getCurrentCUDAStream()));
@@ -126,8 +126,8 @@ void write_in_place_cuda(const at::Tensor& mixed, const at::Tensor& beta, const 
 WriteGradientTuple write_backward_cuda(const at::Tensor& grad, const at::Tensor& beta, const at::Tensor& out) {
   check_write_backward(grad, beta, out);
   const c10::cuda::CUDAGuard device(grad.device());
-  const at::Tensor rows = with_contiguous_rows(grad), betas = beta.to(at::kFloat).contiguous(),
-                   outs = with_contiguous_rows(out.to(grad.scalar_type()));
+  const at::Tensor rows = contiguous_rows(grad), betas = beta.to(at::kFloat).contiguous(),
+                   outs = contiguous_rows(out.to(grad.scalar_type()));
   const at::Tensor grad_beta = at::empty(beta.sizes(), betas.options());
   const at::Tensor grad_out = at::empty(out.sizes(), outs.options());
   C10_CUDA_CHECK(launch_write_backward({sizes_of(rows), dtype_of(rows), rows_of(rows), rows_of(outs), floats(betas),

@@ -5,7 +5,7 @@
 #include <ATen/ops/empty.h>
 
 #include "csrc/ops/checks.h"
-#include "csrc/ops/gated_value_mix_arguments.h"
+#include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kLargestCudaHeadDim = 512;
 
 // q or its gradient: every other shape, dtype and device follows from it.
-void check_base(const Named& q) {
+void check_base(const Argument& q) {
   check_values(q, "[B, T, H, hd]");
   const c10::SymInt hd = q.tensor.sym_size(3);
   TORCH_CHECK(hd >= 2 && hd % 2 == 0, q.op, ": ", q.name, " must have an even head dim of at least 2, got ", hd);
@@ -22,7 +22,7 @@ void check_base(const Named& q) {
 }
 
 // k or its gradient: q's shape save for the number of heads.
-void check_key(const Named& k, const Named& q) {
+void check_key(const Argument& k, const Argument& q) {
   const at::Tensor &x = k.tensor, &base = q.tensor;
   check_values(k);
   TORCH_CHECK(
@@ -35,20 +35,20 @@ void check_key(const Named& k, const Named& q) {
 }
 
 // A tensor of values like `values`, its rows contiguous.
-void check_rows(const Named& x, const Named& values) {
+void check_rows(const Argument& x, const Argument& values) {
   check_like(x, values);
   check_device(x, values);
   check_last_dimension(x);
 }
 
-void check_arithmetic_dtype(const Named& x, const Named& q) {
+void check_arithmetic_dtype(const Argument& x, const Argument& q) {
   const at::ScalarType expected = at::toOpMathType(q.tensor.scalar_type());
   TORCH_CHECK_TYPE(x.tensor.scalar_type() == expected, x.op, ": ", x.name, " must be ", expected, " beside ",
                    q.tensor.scalar_type(), " ", q.name, ", got ", x.tensor.scalar_type());
   check_device(x, q);
 }
 
-void check_table(const Named& table, const Named& q) {
+void check_table(const Argument& table, const Argument& q) {
   const at::Tensor& x = table.tensor;
   const std::array<c10::SymInt, 4> full{q.tensor.sym_size(0), q.tensor.sym_size(1), 1, q.tensor.sym_size(3) / 2};
   const c10::SymIntArrayRef by_row(full), by_position = by_row.slice(1);
@@ -59,7 +59,7 @@ void check_table(const Named& table, const Named& q) {
   check_arithmetic_dtype(table, q);
 }
 
-void check_weight(const Named& weight, const Named& q) {
+void check_weight(const Argument& weight, const Argument& q) {
   const at::Tensor& x = weight.tensor;
   TORCH_CHECK(x.dim() == 1 && x.sym_size(0) == q.tensor.sym_size(3), weight.op, ": ", weight.name, " must be [",
               q.tensor.sym_size(3), "], the head dim, got ", x.sym_sizes());
@@ -67,14 +67,14 @@ void check_weight(const Named& weight, const Named& q) {
   check_arithmetic_dtype(weight, q);
 }
 
-void check_lambda(const Named& lambda, const Named& q) {
+void check_lambda(const Argument& lambda, const Argument& q) {
   TORCH_CHECK(lambda.tensor.dim() == 0, lambda.op, ": ", lambda.name, " must be a scalar [], got ",
               lambda.tensor.sym_sizes());
   check_arithmetic_dtype(lambda, q);
 }
 
 // first_values with logits, or with both lambdas, or none of them.
-void check_mix(const char* op, const AttentionInputs& in, const Named& q, const Named& k) {
+void check_mix(const char* op, const AttentionInputs& in, const Argument& q, const Argument& k) {
   const bool lambdas = in.lambda1.defined() && in.lambda2.defined();
   const bool any = in.logits.defined() || in.lambda1.defined() || in.lambda2.defined();
   const auto given = [](const at::Tensor& x) { return x.defined() ? " given, " : " absent, "; };
@@ -88,7 +88,7 @@ void check_mix(const char* op, const AttentionInputs& in, const Named& q, const 
   if (!in.first_values.defined()) return;
   check_rows({op, "first_values", in.first_values}, k);
   if (in.logits.defined()) {
-    const Named logits{op, "logits", in.logits};
+    const Argument logits{op, "logits", in.logits};
     check_logits(logits, k);
     check_device(logits, k);
   } else {
@@ -98,7 +98,7 @@ void check_mix(const char* op, const AttentionInputs& in, const Named& q, const 
 }
 
 // All but q, k and v.
-void check_common(const char* op, const AttentionInputs& in, const Named& q, const Named& k) {
+void check_common(const char* op, const AttentionInputs& in, const Argument& q, const Argument& k) {
   check_table({op, "cos", in.cos}, q);
   check_table({op, "sin", in.sin}, q);
   TORCH_CHECK(in.sin.sym_sizes() == in.cos.sym_sizes(), op, ": sin must be ", in.cos.sym_sizes(), " like cos, got ",
@@ -113,38 +113,38 @@ void check_common(const char* op, const AttentionInputs& in, const Named& q, con
   check_mix(op, in, q, k);
 }
 
-void check_target(const Named& target, const Named& like) {
+void check_target(const Argument& target, const Argument& like) {
   check_rows(target, like);
   if (!target.tensor.is_meta()) at::assert_no_internal_overlap(target.tensor);
 }
 
 void check_value_gradient(const char* op, const AttentionInputs& in, const AttentionOperands& grads,
-                          const AttentionInputTargets& targets, const Named& k) {
+                          const AttentionInputTargets& targets, const Argument& k) {
   const bool needed = value_mix(in) != ValueMix::kNone;
   TORCH_CHECK(grads.v.defined() == targets.v.defined() && (grads.v.defined() || !needed), op,
               ": grad_v and v_target must both be given", needed ? "" : " or, without a mix, both be absent",
               ", got grad_v ", grads.v.defined() ? "given" : "absent", ", v_target ",
               targets.v.defined() ? "given" : "absent");
   if (!grads.v.defined()) return;
-  const Named grad_v{op, "grad_v", grads.v};
+  const Argument grad_v{op, "grad_v", grads.v};
   check_like(grad_v, k);
   check_device(grad_v, k);
   check_target({op, "v_target", targets.v}, k);
 }
 
 void check_mix_targets(const char* op, const AttentionInputs& in, const AttentionInputTargets& targets,
-                       const Named& k) {
+                       const Argument& k) {
   TORCH_CHECK(targets.logits.defined() == in.logits.defined(), op, ": logits_target must be ",
               in.logits.defined() ? "given with" : "absent without", " logits, got it ",
               targets.logits.defined() ? "given" : "absent");
   if (targets.logits.defined()) {
-    const Named logits{op, "logits", in.logits}, target{op, "logits_target", targets.logits};
+    const Argument logits{op, "logits", in.logits}, target{op, "logits_target", targets.logits};
     check_like(target, logits);
     check_device(target, logits);
     if (!targets.logits.is_meta()) at::assert_no_internal_overlap(targets.logits);
   }
   if (!targets.first_values.defined()) return;
-  const Named target{op, "first_values_target", targets.first_values};
+  const Argument target{op, "first_values_target", targets.first_values};
   const at::ScalarType dtype = k.tensor.scalar_type(), arithmetic = at::toOpMathType(dtype);
   TORCH_CHECK(in.first_values.defined(), op, ": first_values_target must be absent without first_values, got it given");
   TORCH_CHECK(target.tensor.sym_sizes() == k.tensor.sym_sizes(), op, ": first_values_target must be ",
@@ -164,7 +164,7 @@ at::Tensor empty_if(bool wanted, const at::Tensor& like) {
 
 void check_attention_inputs(const AttentionInputs& in) {
   const char* op = "attention_inputs";
-  const Named q{op, "q", in.q}, k{op, "k", in.k}, v{op, "v", in.v};
+  const Argument q{op, "q", in.q}, k{op, "k", in.k}, v{op, "v", in.v};
   check_base(q);
   check_last_dimension(q);
   check_key(k, q);
@@ -176,7 +176,7 @@ void check_attention_inputs(const AttentionInputs& in) {
 void check_attention_inputs_backward(const AttentionInputs& in, const AttentionOperands& grads,
                                      const AttentionInputTargets& targets) {
   const char* op = "attention_inputs_backward";
-  const Named grad_q{op, "grad_q", grads.q}, grad_k{op, "grad_k", grads.k};
+  const Argument grad_q{op, "grad_q", grads.q}, grad_k{op, "grad_k", grads.k};
   check_base(grad_q);
   check_key(grad_k, grad_q);
   check_common(op, in, grad_q, grad_k);

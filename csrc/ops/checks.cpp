@@ -4,37 +4,75 @@
 
 namespace satformer::ops {
 
-void check_values(const Named& values, const char* shape) {
-  const at::Tensor& x = values.tensor;
-  TORCH_CHECK(x.dim() == 4, values.op, ": ", values.name, " must have the 4 dimensions ", shape, ", got ",
-              x.sym_sizes());
-  const at::ScalarType dtype = x.scalar_type();
-  const bool known = dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf;
-  TORCH_CHECK_TYPE(known || (dtype == at::kDouble && !x.is_cuda()), values.op, ": ", values.name,
-                   " must be float32, bfloat16 or float16 (float64 on CPU alone), got ", dtype, " on ", x.device());
+void check_dimensions(const Argument& x, int64_t dims, const char* shape) {
+  TORCH_CHECK(x.tensor.dim() == dims, x.op, ": ", x.name, " must have the ", dims, " dimensions ", shape, ", got ",
+              x.tensor.sym_sizes());
 }
 
-void check_last_dimension(const Named& values) {
-  const at::Tensor& x = values.tensor;
-  TORCH_CHECK(x.sym_size(3) <= 1 || x.sym_stride(3) == 1, values.op, ": ", values.name,
-              " must be contiguous in its last dimension, got strides ", x.sym_strides(),
+void check_dims_at_least(const Argument& x, int64_t dims, const char* shape) {
+  TORCH_CHECK(x.tensor.dim() >= dims, x.op, ": ", x.name, " must be ", shape, ", got ", x.tensor.sym_sizes());
+}
+
+void check_sizes(const Argument& x, c10::SymIntArrayRef expected, const char* why) {
+  TORCH_CHECK(x.tensor.sym_sizes() == expected, x.op, ": ", x.name, " must be ", expected, why, ", got ",
+              x.tensor.sym_sizes());
+}
+
+void check_last_dimension(const Argument& x) {
+  TORCH_CHECK(x.tensor.sym_size(-1) <= 1 || x.tensor.sym_stride(-1) == 1, x.op, ": ", x.name,
+              " must be contiguous in its last dimension, got strides ", x.tensor.sym_strides(),
               "; call contiguous() on it first");
 }
 
-void check_like(const Named& other, const Named& values) {
-  const at::Tensor& x = other.tensor;
-  TORCH_CHECK(x.sym_sizes() == values.tensor.sym_sizes(), other.op, ": ", other.name, " must be ",
-              values.tensor.sym_sizes(), " like ", values.name, ", got ", x.sym_sizes());
-  TORCH_CHECK_TYPE(x.scalar_type() == values.tensor.scalar_type(), other.op, ": ", other.name, " must be ",
-                   values.tensor.scalar_type(), " like ", values.name, ", got ", x.scalar_type());
+void check_values_dtype(const char* op, const std::string& name, at::ScalarType dtype, at::Device device) {
+  const bool known = dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf;
+  TORCH_CHECK_TYPE(known || (dtype == at::kDouble && !device.is_cuda()), op, ": ", name,
+                   " must be float32, bfloat16 or float16 (float64 on CPU alone), got ", dtype, " on ", device);
 }
 
-void check_device(const Named& other, const Named& values) {
-  TORCH_CHECK(other.tensor.device() == values.tensor.device(), other.op, ": ", other.name, " must be on ",
-              values.tensor.device(), " like ", values.name, ", got ", other.tensor.device());
+void check_values_dtype(const Argument& x) {
+  check_values_dtype(x.op, x.name, x.tensor.scalar_type(), x.tensor.device());
 }
 
-void check_logits(const Named& logits, const Named& values) {
+void check_floating(const Argument& x) {
+  const at::ScalarType dtype = x.tensor.scalar_type();
+  TORCH_CHECK_TYPE(at::isFloatingType(dtype) && !at::isFloat8Type(dtype), x.op, ": ", x.name,
+                   " must be float32, bfloat16, float16 or float64, got ", dtype);
+}
+
+void check_dtype(const Argument& x, at::ScalarType expected) {
+  TORCH_CHECK_TYPE(x.tensor.scalar_type() == expected, x.op, ": ", x.name, " must be ", expected, ", got ",
+                   x.tensor.scalar_type());
+}
+
+void check_same_dtype(const Argument& x, const Argument& like) {
+  TORCH_CHECK_TYPE(x.tensor.scalar_type() == like.tensor.scalar_type(), x.op, ": ", x.name, " must be ",
+                   like.tensor.scalar_type(), " like ", like.name, ", got ", x.tensor.scalar_type());
+}
+
+void check_device(const Argument& x, const Argument& like) {
+  TORCH_CHECK(x.tensor.device() == like.tensor.device(), x.op, ": ", x.name, " must be on ", like.tensor.device(),
+              " like ", like.name, ", got ", x.tensor.device());
+}
+
+void check_like(const Argument& x, const Argument& like) {
+  TORCH_CHECK(x.tensor.sym_sizes() == like.tensor.sym_sizes(), x.op, ": ", x.name, " must be ", like.tensor.sym_sizes(),
+              " like ", like.name, ", got ", x.tensor.sym_sizes());
+  check_same_dtype(x, like);
+}
+
+void check_parameter(const Argument& x, c10::SymIntArrayRef expected, const Argument& like) {
+  check_sizes(x, expected);
+  check_floating(x);
+  check_device(x, like);
+}
+
+void check_values(const Argument& values, const char* shape) {
+  check_dimensions(values, 4, shape);
+  check_values_dtype(values);
+}
+
+void check_logits(const Argument& logits, const Argument& values) {
   const at::Tensor& x = logits.tensor;
   const auto expected = values.tensor.sym_sizes().slice(0, 3);
   TORCH_CHECK(x.sym_sizes() == expected, logits.op, ": ", logits.name, " must be ", expected, " like ", values.name,

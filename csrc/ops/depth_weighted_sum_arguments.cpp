@@ -3,7 +3,8 @@
 #include <ATen/OpMathType.h>
 #include <ATen/ops/empty.h>
 
-#include "csrc/ops/dense_checks.h"
+#include "csrc/ops/checks.h"
+#include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops {
 namespace {
@@ -14,7 +15,7 @@ std::string indexed(const char* name, std::size_t i) { return std::string(name) 
 void check_rows(const Argument& x, const at::Tensor& first) {
   check_sizes(x, first.sym_sizes());
   check_dtype(x, first.scalar_type());
-  check_device(x, first, "sources[0]");
+  check_device(x, {x.op, "sources[0]", first});
 }
 
 void check_count(const char* op, const char* name, at::TensorList list, std::size_t expected, const char* of) {
@@ -30,12 +31,12 @@ void check_weights(const char* op, const at::Tensor& weights, at::TensorList sou
   TORCH_CHECK(weights.sym_size(-2) > 0, op, ": weights must have at least 1 way, got ", weights.sym_sizes());
   std::vector<c10::SymInt> expected{weights.sym_size(-2), static_cast<std::int64_t>(sources.size())};
   if (dimensions == 4) expected.insert(expected.begin(), {sources[0].sym_size(0), sources[0].sym_size(1)});
-  check_parameter(argument, expected, sources[0], "sources[0]");
+  check_parameter(argument, expected, {op, "sources[0]", sources[0]});
 }
 
 void check_vectors(const char* op, const char* name, at::TensorList list, const at::Tensor& first) {
   for (std::size_t i = 0; i < list.size(); ++i) {
-    check_parameter({op, indexed(name, i), list[i]}, {first.sym_size(2)}, first, "sources[0]");
+    check_parameter({op, indexed(name, i), list[i]}, {first.sym_size(2)}, {op, "sources[0]", first});
   }
 }
 
@@ -71,7 +72,7 @@ void check_depth_sum(const char* op, const DepthSumArguments& a) {
     const Argument inverse{op, indexed("source_inverse_rms", j), a.source_inverse_rms[j]};
     check_sizes(inverse, first.sym_sizes().slice(0, 2));
     check_dtype(inverse, at::toOpMathType(first.scalar_type()));
-    check_device(inverse, first, "sources[0]");
+    check_device(inverse, {op, "sources[0]", first});
   }
   if (!a.output_norm_weights.empty()) {
     check_count(op, "output_norm_weights", a.output_norm_weights, static_cast<std::size_t>(a.weights.size(-2)), "way");
@@ -105,7 +106,7 @@ void check_inverse_rms_backward(const at::Tensor& grad, const at::Tensor& x, con
   for (const Argument& argument : {Argument{op, "grad", grad}, Argument{op, "inverse", inverse}}) {
     check_sizes(argument, x.sym_sizes().slice(0, x.dim() - 1));
     check_dtype(argument, at::toOpMathType(x.scalar_type()));
-    check_device(argument, x, "x");
+    check_device(argument, {op, "x", x});
   }
 }
 

@@ -12,7 +12,7 @@
 namespace satformer::ops {
 namespace {
 
-void check_intervention(const Named& x, const Named& values, const at::Tensor& logits) {
+void check_intervention(const Argument& x, const Argument& values, const at::Tensor& logits) {
   TORCH_CHECK_TYPE(at::isFloatingType(x.tensor.scalar_type()) && !at::isFloat8Type(x.tensor.scalar_type()), x.op, ": ",
                    x.name, " must be float32, bfloat16, float16 or float64, got ", x.tensor.scalar_type());
   TORCH_CHECK(at::is_expandable_to(x.tensor.sym_sizes(), logits.sym_sizes()), x.op, ": ", x.name,
@@ -21,15 +21,16 @@ void check_intervention(const Named& x, const Named& values, const at::Tensor& l
 }
 
 // All but the memory layout of v or grad.
-Gate check_common(const Named& values, const at::Tensor& first_values, const at::Tensor& logits, std::string_view gate,
-                  const std::optional<at::Tensor>& scale, const std::optional<at::Tensor>& shift) {
+Gate check_common(const Argument& values, const at::Tensor& first_values, const at::Tensor& logits,
+                  std::string_view gate, const std::optional<at::Tensor>& scale,
+                  const std::optional<at::Tensor>& shift) {
   const char* op = values.op;
   check_values(values);
-  const Named first{op, "first_values", first_values};
+  const Argument first{op, "first_values", first_values};
   check_like(first, values);
   check_device(first, values);
   check_last_dimension(first);
-  const Named named_logits{op, "logits", logits};
+  const Argument named_logits{op, "logits", logits};
   check_logits(named_logits, values);
   check_device(named_logits, values);
   if (given(scale)) check_intervention({op, "scale", *scale}, values, logits);
@@ -41,7 +42,7 @@ Gate check_common(const Named& values, const at::Tensor& first_values, const at:
 
 Gate check_mix(const at::Tensor& v, const at::Tensor& first_values, const at::Tensor& logits, std::string_view gate,
                const std::optional<at::Tensor>& scale, const std::optional<at::Tensor>& shift, bool in_place) {
-  const Named values{in_place ? "gated_value_mix_" : "gated_value_mix", "v", v};
+  const Argument values{in_place ? "gated_value_mix_" : "gated_value_mix", "v", v};
   const Gate result = check_common(values, first_values, logits, gate, scale, shift);
   check_last_dimension(values);
   if (in_place && !v.is_meta()) {  // memory exists, and its layout is not symbolic
@@ -63,8 +64,6 @@ GateArguments gate_arguments(Gate gate, const at::Tensor& logits, const std::opt
   return {gate, logits, given(scale) ? scale->expand(logits.sizes()) : at::Tensor(),
           given(shift) ? shift->expand(logits.sizes()) : at::Tensor()};
 }
-
-at::Tensor contiguous_rows(const at::Tensor& x) { return x.size(-1) <= 1 || x.stride(-1) == 1 ? x : x.contiguous(); }
 
 std::array<bool, 4> wanted_gradients(std::array<bool, 4> output_mask, const std::optional<at::Tensor>& scale,
                                      const std::optional<at::Tensor>& shift) {

@@ -30,9 +30,6 @@ struct GateArguments {
 GateArguments gate_arguments(Gate gate, const at::Tensor& logits, const std::optional<at::Tensor>& scale,
                              const std::optional<at::Tensor>& shift);
 
-// x itself where its last dimension is contiguous, else a contiguous copy (a gradient may come expanded).
-at::Tensor contiguous_rows(const at::Tensor& x);
-
 // output_mask without the gradients of an absent scale or shift.
 std::array<bool, 4> wanted_gradients(std::array<bool, 4> output_mask, const std::optional<at::Tensor>& scale,
                                      const std::optional<at::Tensor>& shift);

@@ -9,7 +9,8 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 
-#include "csrc/ops/dense_checks.h"
+#include "csrc/ops/checks.h"
+#include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops {
 namespace {
@@ -27,7 +28,7 @@ void check_dynamic_part(const char* op, const HyperConnectionArguments& a) {
   const auto check = [&](const char* name, const OptionalTensor& x, at::SymIntArrayRef shape, bool needed) {
     TORCH_CHECK(given(x) == needed, op, ": ", name, needed ? " is needed with" : " must be absent without",
                 " norm_weight, got ", given(x) ? "a tensor" : "none");
-    if (needed) check_parameter({op, name, *x}, shape, a.streams, "streams");
+    if (needed) check_parameter({op, name, *x}, shape, {op, "streams", a.streams});
   };
   check("norm_weight", a.norm_weight, {d}, a.dynamic());
   check("norm_bias", a.norm_bias, {d}, a.dynamic() && a.layer_norm());
@@ -40,8 +41,8 @@ void check_dynamic_part(const char* op, const HyperConnectionArguments& a) {
 // beta and out beside the streams that they belong to.
 void check_beta_and_out(const Argument& streams, const at::Tensor& beta, const at::Tensor& out) {
   const at::Tensor& x = streams.tensor;
-  check_parameter({streams.op, "beta", beta}, x.sym_sizes().slice(0, 3), x, streams.name.c_str());
-  check_parameter({streams.op, "out", out}, {x.sym_size(0), x.sym_size(1), x.sym_size(3)}, x, streams.name.c_str());
+  check_parameter({streams.op, "beta", beta}, x.sym_sizes().slice(0, 3), streams);
+  check_parameter({streams.op, "out", out}, {x.sym_size(0), x.sym_size(1), x.sym_size(3)}, streams);
 }
 
 }  // namespace
@@ -51,8 +52,8 @@ void check_read(const char* op, const HyperConnectionArguments& a) {
   check_streams(streams);
   check_last_dimension(streams);
   const c10::SymInt n = a.streams.sym_size(2);
-  check_parameter({op, "static_alpha", a.static_alpha}, {n, n + 1}, a.streams, "streams");
-  check_parameter({op, "static_beta", a.static_beta}, {n}, a.streams, "streams");
+  check_parameter({op, "static_alpha", a.static_alpha}, {n, n + 1}, streams);
+  check_parameter({op, "static_beta", a.static_beta}, {n}, streams);
   check_dynamic_part(op, a);
 }
 
@@ -63,7 +64,7 @@ void check_read_backward(const char* op, const at::Tensor& grad_input, const at:
   const auto check = [&](const char* name, const at::Tensor& x, at::SymIntArrayRef expected, at::ScalarType dtype) {
     check_sizes({op, name, x}, expected);
     check_dtype({op, name, x}, dtype);
-    check_device({op, name, x}, a.streams, "streams");
+    check_device({op, name, x}, {op, "streams", a.streams});
   };
   check("grad_input", grad_input, {shape[0], shape[1], shape[3]}, a.streams.scalar_type());
   check("grad_mixed", grad_mixed, shape, a.streams.scalar_type());

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "csrc/ops/checks.h"
 #include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops {
@@ -57,19 +58,19 @@ class WeightGradient {
 void check_cross_entropy(const char* op, const CrossEntropyArguments& arguments) {
   const Argument hidden{op, "hidden", arguments.hidden}, weight{op, "weight", arguments.weight},
       targets{op, "targets", arguments.targets};
-  check_floating(hidden);
+  check_values_dtype(hidden);
   TORCH_CHECK(hidden.tensor.dim() == 2, op, ": hidden must be [N, d], got ", hidden.tensor.sym_sizes());
   TORCH_CHECK(weight.tensor.dim() == 2 && weight.tensor.sym_size(1) == hidden.tensor.sym_size(1), op,
               ": weight must be [V, ", hidden.tensor.sym_size(1), "] for a hidden of ", hidden.tensor.sym_sizes(),
               ", got ", weight.tensor.sym_sizes());
   check_same_dtype(weight, hidden);
-  check_same_device(weight, hidden);
+  check_device(weight, hidden);
   TORCH_CHECK_TYPE(targets.tensor.scalar_type() == at::kLong, op, ": targets must be int64, got ",
                    targets.tensor.scalar_type());
   check_sizes(targets, hidden.tensor.sym_sizes().slice(0, 1), ", one for each row of hidden");
-  check_same_device(targets, hidden);
+  check_device(targets, hidden);
   if (arguments.grad_weight_dtype) {
-    check_floating(op, "grad_weight_dtype", *arguments.grad_weight_dtype, hidden.tensor.device());
+    check_values_dtype(op, "grad_weight_dtype", *arguments.grad_weight_dtype, hidden.tensor.device());
   }
 }
 

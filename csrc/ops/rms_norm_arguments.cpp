@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "csrc/ops/checks.h"
 #include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops {
@@ -22,22 +23,22 @@ std::vector<c10::SymInt> sizes_of_inverse(const at::Tensor& x) {
 }
 
 void check_rows(const Argument& x) {
-  check_floating(x);
+  check_values_dtype(x);
   check_dims_at_least(x, 1, "[..., n]");
 }
 
 // Another tensor of the shape of x, in any floating dtype.
 void check_beside(const Argument& other, const Argument& x, const char* why) {
-  check_floating(other);
+  check_values_dtype(other);
   check_sizes(other, x.tensor.sym_sizes(), why);
-  check_same_device(other, x);
+  check_device(other, x);
 }
 
 void check_weight(const Argument& weight, const Argument& x) {
-  check_floating(weight);
+  check_values_dtype(weight);
   const c10::SymInt n = x.tensor.sym_size(-1);
   check_sizes(weight, c10::SymIntArrayRef(n), ", the last dimension of the rows");
-  check_same_device(weight, x);
+  check_device(weight, x);
 }
 
 void check_inverse(const Argument& inverse, const Argument& sum) {
@@ -45,7 +46,7 @@ void check_inverse(const Argument& inverse, const Argument& sum) {
   TORCH_CHECK_TYPE(inverse.tensor.scalar_type() == arithmetic_dtype(sum.tensor), inverse.op, ": ", inverse.name,
                    " must be ", arithmetic_dtype(sum.tensor), " for a sum of ", sum.tensor.scalar_type(), ", got ",
                    inverse.tensor.scalar_type());
-  check_same_device(inverse, sum);
+  check_device(inverse, sum);
 }
 
 at::Tensor weight_row(const at::Tensor& weight, const at::Tensor& x) {
@@ -63,7 +64,7 @@ NormOutputs check_norm(const at::Tensor& x, const std::optional<at::Tensor>& res
   check_weight({op, "weight", weight}, named);
   TORCH_CHECK_VALUE(eps >= 0, op, ": eps must not be negative, got ", eps);
   const at::ScalarType y_dtype = out_dtype.value_or(x.scalar_type());
-  check_floating(op, "out_dtype", y_dtype, x.device());
+  check_values_dtype(op, "out_dtype", y_dtype, x.device());
   NormOutputs out;
   if (residual) out.sum = empty_like(x, x.sym_sizes(), x.scalar_type());
   out.y = empty_like(x, x.sym_sizes(), y_dtype);
@@ -79,7 +80,7 @@ at::Tensor check_apply(const at::Tensor& sum, const at::Tensor& weight, const at
   check_weight({op, "weight", weight}, named);
   check_inverse({op, "inverse_rms", inverse_rms}, named);
   const at::ScalarType y_dtype = out_dtype.value_or(sum.scalar_type());
-  check_floating(op, "out_dtype", y_dtype, sum.device());
+  check_values_dtype(op, "out_dtype", y_dtype, sum.device());
   return empty_like(sum, sum.sym_sizes(), y_dtype);
 }
 
@@ -97,7 +98,7 @@ NormGradients check_norm_backward(const at::Tensor& grad_y, const std::optional<
   out.x = empty_like(sum, sum.sym_sizes(), sum.scalar_type());
   out.weight = empty_like(weight, weight.sym_sizes(), weight.scalar_type());
   if (residual_dtype) {
-    check_floating(op, "residual_dtype", *residual_dtype, sum.device());
+    check_values_dtype(op, "residual_dtype", *residual_dtype, sum.device());
     if (*residual_dtype != sum.scalar_type()) out.residual = empty_like(sum, sum.sym_sizes(), *residual_dtype);
   }
   return out;

@@ -2,14 +2,14 @@
 
 #include <ATen/ops/empty.h>
 
-#include "csrc/ops/row_arguments.h"
+#include "csrc/ops/checks.h"
 
 namespace satformer::ops {
 namespace {
 
 // The sizes of y.
 std::vector<c10::SymInt> check_packed(const Argument& packed) {
-  check_floating(packed);
+  check_values_dtype(packed);
   check_dims_at_least(packed, 1, "[..., 2f]");
   std::vector<c10::SymInt> sizes = packed.tensor.sym_sizes().vec();
   TORCH_CHECK(sizes.back() % 2 == 0, packed.op, ": packed must be [..., 2f], got ", packed.tensor.sym_sizes());
@@ -27,9 +27,9 @@ std::tuple<at::Tensor, at::Tensor> check_swiglu_backward(const at::Tensor& grad,
                                                          bool with_output) {
   const Argument named{"swiglu_backward", "packed", packed}, named_grad{"swiglu_backward", "grad", grad};
   const std::vector<c10::SymInt> sizes = check_packed(named);
-  check_floating(named_grad);
+  check_values_dtype(named_grad);
   check_sizes(named_grad, sizes, ", half of packed");
-  check_same_device(named_grad, named);
+  check_device(named_grad, named);
   return {at::empty_symint(packed.sym_sizes(), packed.options()),
           with_output ? at::empty_symint(sizes, packed.options()) : at::Tensor()};
 }
