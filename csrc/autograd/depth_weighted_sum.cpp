@@ -7,8 +7,8 @@
 
 #include <array>
 
-#include "csrc/ops/row_arguments.h"
 #include "csrc/ops/depth_weighted_sum_calls.h"
+#include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops {
 namespace {

@@ -20,12 +20,11 @@ acc_t largest_of(const acc_t* x, int64_t n) {
   using Vec = vec::Vectorized<acc_t>;
   constexpr acc_t kLowest = -std::numeric_limits<acc_t>::infinity();
   Vec largest[4] = {kLowest, kLowest, kLowest, kLowest};
-  for_each_vector<acc_t>(
-      n, [&, x ](int64_t j, int64_t count, int k) __attribute__((always_inline)) {
-        Vec v = load(x + j, count);
-        if (count < Vec::size()) v = Vec::set(Vec(kLowest), v, count);
-        largest[k] = vec::maximum(largest[k], v);
-      });
+  for_each_vector<acc_t>(n, [&, x](int64_t j, int64_t count, int k) __attribute__((always_inline)) {
+    Vec v = load(x + j, count);
+    if (count < Vec::size()) v = Vec::set(Vec(kLowest), v, count);
+    largest[k] = vec::maximum(largest[k], v);
+  });
   return vec::vec_reduce_all<acc_t>(
       [](Vec a, Vec b) { return vec::maximum(a, b); },
       vec::maximum(vec::maximum(largest[0], largest[1]), vec::maximum(largest[2], largest[3])), Vec::size());
@@ -39,22 +38,21 @@ acc_t sum_of_exponentials(acc_t* out, const acc_t* x, acc_t largest, int64_t n) 
   if (!std::isfinite(largest)) return std::numeric_limits<acc_t>::quiet_NaN();
   Vec sums[4] = {acc_t(0), acc_t(0), acc_t(0), acc_t(0)};
   const Vec shift(largest);
-  for_each_vector<acc_t>(
-      n, [&, out, x ](int64_t j, int64_t count, int k) __attribute__((always_inline)) {
-        Vec e = (load(x + j, count) - shift).exp_u20();
-        if (count < Vec::size()) e = Vec::set(Vec(0), e, count);
-        if (out) e.store(out + j, count);
-        sums[k] = sums[k] + e;
-      });
+  for_each_vector<acc_t>(n, [&, out, x](int64_t j, int64_t count, int k) __attribute__((always_inline)) {
+    Vec e = (load(x + j, count) - shift).exp_u20();
+    if (count < Vec::size()) e = Vec::set(Vec(0), e, count);
+    if (out) e.store(out + j, count);
+    sums[k] = sums[k] + e;
+  });
   return sum_of(sums);
 }
 
 template <typename acc_t>
 void multiply(acc_t* x, acc_t factor, int64_t n) {
   const vec::Vectorized<acc_t> f(factor);
-  for_each_vector<acc_t>(
-      n, [=](int64_t j, int64_t count, int)
-             __attribute__((always_inline)) { (load<acc_t>(x + j, count) * f).store(x + j, count); });
+  for_each_vector<acc_t>(n, [=](int64_t j, int64_t count, int) __attribute__((always_inline)) {
+    (load<acc_t>(x + j, count) * f).store(x + j, count);
+  });
 }
 
 template <typename acc_t>

@@ -16,19 +16,18 @@ using namespace satformer::ops;  // NOLINT(google-build-using-namespace): the ke
 // out = x + y
 template <typename acc_t>
 void add(acc_t* out, const acc_t* x, const acc_t* y, int64_t n) {
-  for_each_vector<acc_t>(
-      n, [=](int64_t j, int64_t count, int)
-             __attribute__((always_inline)) { (load(x + j, count) + load(y + j, count)).store(out + j, count); });
+  for_each_vector<acc_t>(n, [=](int64_t j, int64_t count, int) __attribute__((always_inline)) {
+    (load(x + j, count) + load(y + j, count)).store(out + j, count);
+  });
 }
 
 template <typename acc_t>
 acc_t sum_of_squares(const acc_t* x, int64_t n) {
   vec::Vectorized<acc_t> sums[4] = {acc_t(0), acc_t(0), acc_t(0), acc_t(0)};
-  for_each_vector<acc_t>(
-      n, [&, x ](int64_t j, int64_t count, int k) __attribute__((always_inline)) {
-        const auto v = load(x + j, count);
-        sums[k] = vec::fmadd(v, v, sums[k]);
-      });
+  for_each_vector<acc_t>(n, [&, x](int64_t j, int64_t count, int k) __attribute__((always_inline)) {
+    const auto v = load(x + j, count);
+    sums[k] = vec::fmadd(v, v, sums[k]);
+  });
   return sum_of(sums);
 }
 
@@ -36,10 +35,9 @@ acc_t sum_of_squares(const acc_t* x, int64_t n) {
 template <typename acc_t>
 void scale(acc_t* out, const acc_t* x, acc_t scale, const acc_t* weight, int64_t n) {
   const vec::Vectorized<acc_t> s(scale);
-  for_each_vector<acc_t>(
-      n, [=](int64_t j, int64_t count, int) __attribute__((always_inline)) {
-        (load(x + j, count) * s * load(weight + j, count)).store(out + j, count);
-      });
+  for_each_vector<acc_t>(n, [=](int64_t j, int64_t count, int) __attribute__((always_inline)) {
+    (load(x + j, count) * s * load(weight + j, count)).store(out + j, count);
+  });
 }
 
 template <typename acc_t>
@@ -92,12 +90,11 @@ acc_t reduce_row(acc_t* sums, const acc_t* grad, const acc_t* x, const acc_t* we
   using Vec = vec::Vectorized<acc_t>;
   Vec dots[4] = {acc_t(0), acc_t(0), acc_t(0), acc_t(0)};
   const Vec inverse(r);
-  for_each_vector<acc_t>(
-      n, [&, sums, grad, x, weight ](int64_t j, int64_t count, int k) __attribute__((always_inline)) {
-        const Vec product = load(grad + j, count) * load(x + j, count);
-        dots[k] = vec::fmadd(product, load(weight + j, count), dots[k]);
-        vec::fmadd(product, inverse, load<acc_t>(sums + j, count)).store(sums + j, count);
-      });
+  for_each_vector<acc_t>(n, [&, sums, grad, x, weight](int64_t j, int64_t count, int k) __attribute__((always_inline)) {
+    const Vec product = load(grad + j, count) * load(x + j, count);
+    dots[k] = vec::fmadd(product, load(weight + j, count), dots[k]);
+    vec::fmadd(product, inverse, load<acc_t>(sums + j, count)).store(sums + j, count);
+  });
   return sum_of(dots);
 }
 
@@ -107,13 +104,12 @@ void gradient_row(acc_t* out, const acc_t* grad, const acc_t* x, const acc_t* we
                   acc_t slope, int64_t n) {
   using Vec = vec::Vectorized<acc_t>;
   const Vec inverse(r), minus_slope(-slope);
-  for_each_vector<acc_t>(
-      n, [=](int64_t j, int64_t count, int) __attribute__((always_inline)) {
-        const Vec through = load(grad + j, count) * load(weight + j, count);
-        const Vec inner = vec::fmadd(load(x + j, count), minus_slope, through);
-        const Vec result = grad_sum ? vec::fmadd(inner, inverse, load(grad_sum + j, count)) : inner * inverse;
-        result.store(out + j, count);
-      });
+  for_each_vector<acc_t>(n, [=](int64_t j, int64_t count, int) __attribute__((always_inline)) {
+    const Vec through = load(grad + j, count) * load(weight + j, count);
+    const Vec inner = vec::fmadd(load(x + j, count), minus_slope, through);
+    const Vec result = grad_sum ? vec::fmadd(inner, inverse, load(grad_sum + j, count)) : inner * inverse;
+    result.store(out + j, count);
+  });
 }
 
 template <typename acc_t>

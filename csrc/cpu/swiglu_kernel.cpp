@@ -24,11 +24,10 @@ C10_ALWAYS_INLINE vec::Vectorized<acc_t> sigmoid(vec::Vectorized<acc_t> a) {
 
 template <typename acc_t>
 void forward_piece(acc_t* y, const acc_t* gate, const acc_t* up, int64_t n) {
-  for_each_vector<acc_t>(
-      n, [=](int64_t j, int64_t count, int) __attribute__((always_inline)) {
-        const auto a = load(gate + j, count);
-        (a * sigmoid(a) * load(up + j, count)).store(y + j, count);
-      });
+  for_each_vector<acc_t>(n, [=](int64_t j, int64_t count, int) __attribute__((always_inline)) {
+    const auto a = load(gate + j, count);
+    (a * sigmoid(a) * load(up + j, count)).store(y + j, count);
+  });
 }
 
 // y null where it is not wanted.
@@ -36,15 +35,14 @@ template <typename acc_t>
 void backward_piece(acc_t* grad_gate, acc_t* grad_up, acc_t* y, const acc_t* grad, const acc_t* gate, const acc_t* up,
                     int64_t n) {
   using Vec = vec::Vectorized<acc_t>;
-  for_each_vector<acc_t>(
-      n, [=](int64_t j, int64_t count, int) __attribute__((always_inline)) {
-        const Vec a = load(gate + j, count), b = load(up + j, count), g = load(grad + j, count), s = sigmoid(a);
-        const Vec silu = a * s;
-        // s (1 + a (1 - s)) = s + silu (1 - s)
-        (g * b * vec::fmadd(silu, Vec(1) - s, s)).store(grad_gate + j, count);
-        (g * silu).store(grad_up + j, count);
-        if (y) (silu * b).store(y + j, count);
-      });
+  for_each_vector<acc_t>(n, [=](int64_t j, int64_t count, int) __attribute__((always_inline)) {
+    const Vec a = load(gate + j, count), b = load(up + j, count), g = load(grad + j, count), s = sigmoid(a);
+    const Vec silu = a * s;
+    // s (1 + a (1 - s)) = s + silu (1 - s)
+    (g * b * vec::fmadd(silu, Vec(1) - s, s)).store(grad_gate + j, count);
+    (g * silu).store(grad_up + j, count);
+    if (y) (silu * b).store(y + j, count);
+  });
 }
 
 template <typename acc_t>
