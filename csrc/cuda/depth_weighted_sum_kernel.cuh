@@ -183,7 +183,7 @@ __device__ __forceinline__ void load_gradients(const DepthSumLaunch& a, const De
 // over the chunk. W >= ways. Dynamic shared memory: [ways, d] gradients, [kMaxTokenWarps, sources, W] products of the
 // warps.
 template <typename T, int W, int P>
-__global__ void __launch_bounds__(kMaxTokenThreads)
+__global__ void __launch_bounds__(kMaxTokenThreads, 1)  // else ptxas spills 8 bytes to keep to 40 registers
     depth_sum_backward_kernel(DepthSumLaunch a, DepthSumBackwardLaunch out, TokenChunks chunks) {
   extern __shared__ float memory[];
   __shared__ float factors[W * kMaxSources], weight_sums[W * kMaxSources], warps[kMaxTokenWarps][2 * W];

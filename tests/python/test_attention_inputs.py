@@ -21,7 +21,7 @@ def make_inputs(mix, dtype=torch.float32, requires_grad=False, seed=0):
     generator = torch.Generator().manual_seed(seed)
 
     def randn(*shape):
-        return torch.randn(*shape, generator=generator).to(dtype)
+        return torch.randn(shape, generator=generator).to(dtype)
 
     packed = randn(B, T, (H + 2 * H_KV) * HD + H_KV)
     q, k, v, logits = packed.split([H * HD, H_KV * HD, H_KV * HD, H_KV], -1)
