@@ -1,14 +1,11 @@
 // The command-line program: the list of commands, and how every failure ends.
 //   exit 0: success    1: a failure, one line `satformer: error: MESSAGE` on standard error    2: wrong usage
-#include <malloc.h>
-
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cstdio>
 #include <filesystem>
-#include <limits>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -16,6 +13,7 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
+#include "satformer/core/host_memory.h"
 #include "satformer/core/version.h"
 
 namespace satformer::apps {
@@ -74,21 +72,11 @@ int run(CLI::App& app, int argc, char** argv) {
   }
 }
 
-// A training step frees and allocates the same large blocks again and again. By default the C library gives them back
-// to the system, and every first touch of a page costs more than the arithmetic on it.
-void keep_freed_memory() {
-#ifdef __GLIBC__
-  constexpr int kLargestHeapBlock = 32 << 20;  // what mallopt accepts at most
-  mallopt(M_MMAP_THRESHOLD, kLargestHeapBlock);
-  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-#endif
-}
-
 }  // namespace
 }  // namespace satformer::apps
 
 int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): run() catches, set-up has no input
-  satformer::apps::keep_freed_memory();
+  satformer::use_host_memory();
   CLI::App app("Trains, evaluates and dissects language models with selective access to early representations.",
                "satformer");
   app.require_subcommand(0, 1);  // none is answered in run(), where an unknown word can be told from a missing one

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "satformer/core/error.h"
+#include "satformer/nn/shared_gradient.h"
 
 namespace satformer::models {
 namespace {
@@ -108,7 +109,7 @@ nn::DecoderBlockOutput BlockDecoder::run_layer(const nn::DecoderBlockInput& inpu
       input.observer);
   const nn::Stream hidden{outputs[0], outputs[1]};
   if (input.observer != nullptr) input.observer->hidden(input.layer, hidden.value());
-  return {hidden, returns_values ? outputs[2] : at::Tensor()};
+  return {hidden, returns_values ? nn::share(outputs[2]) : at::Tensor()};
 }
 
 }  // namespace satformer::models

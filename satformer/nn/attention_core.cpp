@@ -1,5 +1,6 @@
 #include "satformer/nn/attention_core.h"
 
+#include <ATen/OpMathType.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/empty_like.h>
@@ -11,6 +12,7 @@
 
 #include "satformer/core/error.h"
 #include "satformer/nn/no_autocast.h"
+#include "satformer/nn/shared_gradient.h"
 
 namespace satformer::nn {
 namespace {
@@ -40,11 +42,16 @@ struct CoreRecord : torch::CustomClassHolder {
     core.inputs.lambda1 = core.inputs.lambda2 = at::Tensor();
     const auto optional = optional_tensors(given.inputs);
     for (std::size_t i = 0; i < optional.size(); ++i) present[i] = optional[i]->defined();
+    if (given.inputs.first_values.defined()) first_values_gradient = shared_gradient(given.inputs.first_values);
   }
+
+  // The place of first_values among differentiable().
+  std::size_t first_values_edge() const { return num_projected + (present[0] ? 1 : 0) + (present[1] ? 1 : 0); }
 
   AttentionCore core;
   std::size_t num_projected;
   std::array<bool, 5> present{};
+  c10::intrusive_ptr<SharedGradient> first_values_gradient;  // null: it is returned
 };
 
 // The tensors that have gradients, in the order of the functions' inputs: the projections and what is present of the
@@ -70,18 +77,23 @@ AttentionCore restored(const CoreRecord& record, const variable_list& tensors) {
 }
 
 // The gradients of differentiable(core) from those of what attention read and, where defined, of the raw values.
-variable_list input_gradients(const AttentionCore& core, const AttentionOperands& grads,
-                              const at::Tensor& grad_values) {
+variable_list input_gradients(const AutogradContext& context, const CoreRecord& record, const AttentionCore& core,
+                              const AttentionOperands& grads, const at::Tensor& grad_values) {
   variable_list projected;
   for (const at::Tensor& x : core.projected) projected.push_back(at::empty_like(x));
   AttentionInputs slices;
   view_projections(projected, core, slices);
   const AttentionInputs& inputs = core.inputs;
-  const std::array<bool, 5> wanted{inputs.q_weight.defined(), inputs.k_weight.defined(), inputs.first_values.defined(),
+  const bool with_first_values = inputs.first_values.defined() && context.needs_input_grad(record.first_values_edge());
+  const std::array<bool, 5> wanted{inputs.q_weight.defined(), inputs.k_weight.defined(), with_first_values,
                                    inputs.lambda1.defined() && inputs.lambda1.requires_grad(),
                                    inputs.lambda2.defined() && inputs.lambda2.requires_grad()};
-  const ops::AttentionInputTargets targets{
+  ops::AttentionInputTargets targets{
       .q = slices.q, .k = slices.k, .v = slices.v, .logits = slices.logits, .first_values = {}};
+  if (with_first_values && record.first_values_gradient) {
+    const at::Tensor& values = inputs.first_values;
+    targets.first_values = record.first_values_gradient->sum(values, at::toOpMathType(values.scalar_type()));
+  }
   const ops::AttentionInputGradients rest = ops::attention_inputs_backward(inputs, grads, targets, wanted);
   if (grad_values.defined()) slices.v.add_(grad_values);
   const auto optional = optional_tensors(inputs);
@@ -120,8 +132,9 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     require(!at::GradMode::is_enabled(), "attention: second derivatives are not implemented");
     const auto capsule = context->saved_data["record"].toCapsule();
+    const auto& record = static_cast<const CoreRecord&>(*capsule);
     const variable_list saved = context->get_saved_variables();
-    const AttentionCore core = restored(static_cast<const CoreRecord&>(*capsule), saved);
+    const AttentionCore core = restored(record, saved);
     const NoAutocast no_autocast(at::kCPU);
     const at::Tensor &attended = saved[saved.size() - 2], &logsumexp = saved.back();
     const AttentionOperands operands = ops::attention_inputs(core.inputs);
@@ -136,7 +149,8 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
       operand_grads = {grad_q.transpose(1, 2), grad_k.transpose(1, 2), grad_v.transpose(1, 2)};
     }
     variable_list result{{}};
-    const variable_list gradients = input_gradients(core, operand_grads, grads.size() > 1 ? grads[1] : at::Tensor());
+    const variable_list gradients =
+        input_gradients(*context, record, core, operand_grads, grads.size() > 1 ? grads[1] : at::Tensor());
     result.insert(result.end(), gradients.begin(), gradients.end());
     return result;
   }
@@ -172,11 +186,12 @@ struct Operands : torch::autograd::Function<Operands> {
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     require(!at::GradMode::is_enabled(), "attention: second derivatives are not implemented");
     const auto capsule = context->saved_data["record"].toCapsule();
-    const AttentionCore core = restored(static_cast<const CoreRecord&>(*capsule), context->get_saved_variables());
+    const auto& record = static_cast<const CoreRecord&>(*capsule);
+    const AttentionCore core = restored(record, context->get_saved_variables());
     const NoAutocast no_autocast(core.inputs.q.device().type());
     variable_list result{{}};
-    const variable_list gradients =
-        input_gradients(core, {grads[0], grads[1], grads[2]}, grads.size() > 3 ? grads[3] : at::Tensor());
+    const variable_list gradients = input_gradients(*context, record, core, {grads[0], grads[1], grads[2]},
+                                                    grads.size() > 3 ? grads[3] : at::Tensor());
     result.insert(result.end(), gradients.begin(), gradients.end());
     return result;
   }

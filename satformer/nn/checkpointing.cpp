@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "satformer/core/error.h"
+#include "satformer/nn/shared_gradient.h"
 
 namespace satformer::nn {
 namespace {
@@ -60,7 +61,7 @@ std::vector<at::Tensor> detached_inputs(const variable_list& saved, std::size_t 
   std::vector<at::Tensor> inputs;
   inputs.reserve(num_inputs);
   for (std::size_t i = 0; i < num_inputs; ++i) {
-    inputs.push_back(saved[i].detach().requires_grad_(saved[i].requires_grad()));
+    inputs.push_back(share_copy(saved[i].detach().requires_grad_(saved[i].requires_grad()), saved[i]));
   }
   return inputs;
 }
