@@ -3,6 +3,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/library.h>
 
 #include "csrc/ops/swiglu.h"
@@ -39,6 +40,17 @@ std::tuple<at::Tensor, at::Tensor> swiglu_backward_autograd(const at::Tensor& gr
   return swiglu_backward(grad, packed, with_output);
 }
 
+void swiglu_backward_in_place_autograd(at::Tensor& packed, at::Tensor& grad) {
+  TORCH_CHECK(!at::GradMode::is_enabled() || (!packed.requires_grad() && !grad.requires_grad()),
+              "swiglu_backward_: has no derivative; call swiglu_backward");
+  {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    swiglu_backward_(packed, grad);
+  }
+  torch::autograd::impl::bump_version(packed);
+  torch::autograd::impl::bump_version(grad);
+}
+
 template <c10::DispatchKey kKey, c10::DeviceType kDevice>
 at::Tensor swiglu_autocast(const at::Tensor& packed) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(kKey);
@@ -51,6 +63,7 @@ at::Tensor swiglu_autocast(const at::Tensor& packed) {
 TORCH_LIBRARY_IMPL(satformer, Autograd, library) {
   library.impl("swiglu", &satformer::ops::swiglu_autograd);
   library.impl("swiglu_backward", &satformer::ops::swiglu_backward_autograd);
+  library.impl("swiglu_backward_", &satformer::ops::swiglu_backward_in_place_autograd);
 }
 
 TORCH_LIBRARY_IMPL(satformer, AutocastCPU, library) {

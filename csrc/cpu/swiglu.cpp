@@ -28,10 +28,18 @@ std::tuple<at::Tensor, at::Tensor> swiglu_backward_cpu(const at::Tensor& grad, c
   return {grad_packed, y};
 }
 
+// The kernel reads a vector of each before it writes there.
+void swiglu_backward_in_place_cpu(at::Tensor& packed, at::Tensor& grad) {
+  check_swiglu_backward_in_place(packed, grad);
+  const at::Tensor rows = rows_of(packed), grad_rows = rows_of(grad);
+  at::native::satformer_swiglu_backward_stub(at::kCPU, rows, grad_rows, grad_rows, rows);
+}
+
 }  // namespace
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, CPU, library) {
   library.impl("swiglu", &satformer::ops::swiglu_cpu);
   library.impl("swiglu_backward", &satformer::ops::swiglu_backward_cpu);
+  library.impl("swiglu_backward_", &satformer::ops::swiglu_backward_in_place_cpu);
 }

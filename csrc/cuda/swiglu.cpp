@@ -28,16 +28,27 @@ at::Tensor swiglu_cuda(const at::Tensor& packed) {
   return y;
 }
 
-std::tuple<at::Tensor, at::Tensor> swiglu_backward_cuda(const at::Tensor& grad, const at::Tensor& packed,
-                                                        bool with_output) {
-  const c10::cuda::CUDAGuard device(packed.device());
-  auto [grad_packed, y] = check_swiglu_backward(grad, packed, with_output);
+void backward(const at::Tensor& grad_packed, const at::Tensor& y, const at::Tensor& grad, const at::Tensor& packed) {
   const at::Tensor grad_rows = rows_of(grad), rows = rows_of(packed), out = rows_of(grad_packed);
   C10_CUDA_CHECK(launch_swiglu_backward(
       {grad_rows.size(0), grad_rows.size(1), input_of(grad_rows), input_of(half(rows, 0)), input_of(half(rows, 1)),
        output_of(half(out, 0)), output_of(half(out, 1)), output_of(y.defined() ? rows_of(y) : y)},
       c10::cuda::getCurrentCUDAStream()));
+}
+
+std::tuple<at::Tensor, at::Tensor> swiglu_backward_cuda(const at::Tensor& grad, const at::Tensor& packed,
+                                                        bool with_output) {
+  const c10::cuda::CUDAGuard device(packed.device());
+  auto [grad_packed, y] = check_swiglu_backward(grad, packed, with_output);
+  backward(grad_packed, y, grad, packed);
   return {grad_packed, y};
+}
+
+// A thread reads its numbers of all three before it writes there.
+void swiglu_backward_in_place_cuda(at::Tensor& packed, at::Tensor& grad) {
+  const c10::cuda::CUDAGuard device(packed.device());
+  check_swiglu_backward_in_place(packed, grad);
+  backward(packed, grad, grad, packed);
 }
 
 }  // namespace
@@ -46,4 +57,5 @@ std::tuple<at::Tensor, at::Tensor> swiglu_backward_cuda(const at::Tensor& grad, 
 TORCH_LIBRARY_IMPL(satformer, CUDA, library) {
   library.impl("swiglu", &satformer::ops::cuda::swiglu_cuda);
   library.impl("swiglu_backward", &satformer::ops::cuda::swiglu_backward_cuda);
+  library.impl("swiglu_backward_", &satformer::ops::cuda::swiglu_backward_in_place_cuda);
 }

@@ -25,4 +25,8 @@ at::Tensor swiglu(const at::Tensor& packed);
 // of the projection that reads it; else it is undefined.
 std::tuple<at::Tensor, at::Tensor> swiglu_backward(const at::Tensor& grad, const at::Tensor& packed, bool with_output);
 
+// The same with output, without new memory: packed becomes grad_packed, grad becomes y. Both contiguous, of one dtype,
+// and sharing no memory; not differentiable. Under autograd an error where one of them requires a gradient.
+void swiglu_backward_(at::Tensor& packed, at::Tensor& grad);
+
 }  // namespace satformer::ops

@@ -34,4 +34,17 @@ std::tuple<at::Tensor, at::Tensor> check_swiglu_backward(const at::Tensor& grad,
           with_output ? at::empty_symint(sizes, packed.options()) : at::Tensor()};
 }
 
+void check_swiglu_backward_in_place(const at::Tensor& packed, const at::Tensor& grad) {
+  const Argument named{"swiglu_backward_", "packed", packed}, named_grad{"swiglu_backward_", "grad", grad};
+  check_sizes(named_grad, check_packed(named), ", half of packed");
+  check_same_dtype(named_grad, named);
+  check_device(named_grad, named);
+  for (const Argument* x : {&named, &named_grad}) {
+    TORCH_CHECK(x->tensor.is_contiguous(), x->op, ": ", x->name, " must be contiguous, got strides ",
+                x->tensor.sym_strides());
+  }
+  TORCH_CHECK(packed.is_meta() || !grad.is_alias_of(packed),
+              "swiglu_backward_: grad must not share memory with packed, both are overwritten");
+}
+
 }  // namespace satformer::ops

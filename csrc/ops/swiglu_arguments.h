@@ -12,4 +12,7 @@ at::Tensor check_swiglu(const at::Tensor& packed);
 std::tuple<at::Tensor, at::Tensor> check_swiglu_backward(const at::Tensor& grad, const at::Tensor& packed,
                                                          bool with_output);
 
+// swiglu_backward_: both are overwritten.
+void check_swiglu_backward_in_place(const at::Tensor& packed, const at::Tensor& grad);
+
 }  // namespace satformer::ops

@@ -147,4 +147,9 @@ c10::Device select_device(const std::string& name) {
   return select_gpu(name, std::string_view(name).substr(kNumbered.size()));
 }
 
+at::Tensor to_device(const at::Tensor& tensor, c10::Device device) {
+  if (!tensor.defined() || device.is_cpu()) return tensor;
+  return tensor.pin_memory().to(device, /*non_blocking=*/true);
+}
+
 }  // namespace satformer

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "satformer/core/device.h"
 #include "satformer/core/error.h"
 #include "satformer/core/precision.h"
 
@@ -29,16 +30,12 @@ void keep_targets(at::Tensor& targets, std::int64_t wanted) {
   }
 }
 
-at::Tensor to_device(const at::Tensor& tensor, c10::Device device) {
-  return tensor.defined() ? tensor.to(device) : tensor;
-}
-
 models::LossSum batch_loss(models::LanguageModel& model, const data::Batch& batch, const EvaluationOptions& options) {
   const AutocastGuard autocast(options.device, options.dtype);
   return model.loss({.input_ids = to_device(batch.input_ids, options.device),
                      .positions = to_device(batch.positions, options.device),
                      .document_ids = to_device(batch.document_ids, options.device)},
-                    to_device(batch.targets, options.device));
+                    batch.targets);
 }
 
 }  // namespace

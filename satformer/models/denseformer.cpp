@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "satformer/nn/depth_sum.h"
+#include "satformer/nn/shared_gradient.h"
 
 namespace satformer::models {
 
@@ -23,12 +24,12 @@ DenseFormer::DenseFormer(const ModelConfig& config, const c10::TensorOptions& te
 }
 
 at::Tensor DenseFormer::hidden_states(const ModelInput& input, nn::Observer* observer) {
-  std::vector<at::Tensor> outputs{embed(input)};
+  std::vector<at::Tensor> outputs{nn::share(embed(input))};
   const nn::Sequence sequence = make_sequence(outputs[0], input);
   at::Tensor y = outputs[0];
   for (std::int64_t i = 0; i < num_layers(); ++i) {
     const auto block = run_layer({.hidden = {y}, .sequence = sequence, .layer = i, .observer = observer});
-    outputs.push_back(block.hidden.value());
+    outputs.push_back(nn::share(block.hidden.value()));
     y = average(i, outputs);
     if (observer != nullptr) observer->named(fmt::format("dwa.{}", i), y);
   }
@@ -44,7 +45,7 @@ at::Tensor DenseFormer::average(std::int64_t layer, const std::vector<at::Tensor
   for (std::int64_t j = (layer + 1) % dilation; j <= layer + 1; j += dilation) {
     sum.sources.push_back(outputs[static_cast<std::size_t>(j)]);
   }
-  return nn::depth_weighted_sum(sum).front();
+  return nn::sum_over_depth(sum).front();
 }
 
 }  // namespace satformer::models

@@ -21,11 +21,11 @@ HyperConnectionBlockImpl::HyperConnectionBlockImpl(const nn::DecoderBlockOptions
 
 at::Tensor HyperConnectionBlockImpl::forward(const at::Tensor& streams, const nn::Sequence& sequence,
                                              std::int64_t layer) {
-  nn::HyperConnectionRead attention = attn_hc->read(streams);
-  const nn::Stream attention_input{attention.input};
+  nn::HyperConnectionUse attention{streams, attn_hc, attn_hc->read(streams)};
+  const nn::Stream attention_input{attention.read.input};
   const at::Tensor attended =
       attn->forward({.sources = {{attention_input, attn_norm}}, .sequence = sequence, .layer = layer}).hidden;
-  nn::HyperConnectionRead feed_forward = mlp_hc->read(nn::HyperConnectionImpl::write(attention, attended));
+  nn::HyperConnectionRead feed_forward = nn::write_and_read(attention, attended, mlp_hc);
   const at::Tensor fed = mlp->forward({feed_forward.input}, mlp_norm).pending;
   return nn::HyperConnectionImpl::write(feed_forward, fed);
 }

@@ -3,6 +3,7 @@
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/linear.h>
 
+#include "satformer/core/device.h"
 #include "satformer/core/error.h"
 #include "satformer/models/architectures.h"
 #include "satformer/nn/embedding.h"
@@ -12,7 +13,9 @@
 namespace satformer::models {
 
 LossSum LanguageModel::loss(const ModelInput& input, const at::Tensor& targets, nn::Observer* observer) {
-  const at::Tensor loss_sum = nn::linear_cross_entropy_sum(hidden_states(input, observer), head_weight(), targets);
+  const at::Tensor weight = head_weight();
+  const at::Tensor on_device = targets.device() == weight.device() ? targets : to_device(targets, weight.device());
+  const at::Tensor loss_sum = nn::linear_cross_entropy_sum(hidden_states(input, observer), weight, on_device);
   return {loss_sum, targets.ne(kIgnoreIndex).sum().item<std::int64_t>()};
 }
 

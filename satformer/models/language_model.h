@@ -38,7 +38,8 @@ class LanguageModel : public torch::nn::Module {
   virtual at::Tensor head_weight() const = 0;
   // h W^T [B, T, V] from hidden states.
   at::Tensor logits(const at::Tensor& hidden) const;
-  // targets: int64 [B, T], targets[b, t] is what position t predicts. The logits of the whole batch never exist.
+  // targets: int64 [B, T], targets[b, t] is what position t predicts; on the CPU, where counting them waits for no GPU, or
+  // on the model's device. The logits of the whole batch never exist.
   LossSum loss(const ModelInput& input, const at::Tensor& targets, nn::Observer* observer = nullptr);
 
   // Recompute each block in the backward pass instead of keeping its activations: the same gradients bit for bit.

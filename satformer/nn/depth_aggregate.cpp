@@ -10,6 +10,8 @@
 #include "csrc/ops/depth_weighted_sum.h"
 #include "satformer/core/error.h"
 #include "satformer/nn/compute_dtype.h"
+#include "satformer/nn/depth_sum.h"
+#include "satformer/nn/shared_gradient.h"
 
 namespace satformer::nn {
 namespace {
@@ -34,8 +36,8 @@ std::vector<at::Tensor> weights_of(const std::vector<RMSNorm>& norms) {
 }  // namespace
 
 void DepthHistory::add(const at::Tensor& x) {
-  hidden_.push_back(x);
-  inverse_rms_.push_back(ops::inverse_rms(x, eps_));
+  hidden_.push_back(share(x));
+  inverse_rms_.push_back(ops::inverse_rms(hidden_.back(), eps_));
 }
 
 DepthAggregateImpl::DepthAggregateImpl(const DepthAggregateOptions& options, const at::TensorOptions& tensors)
@@ -67,7 +69,7 @@ at::Tensor DepthAggregateImpl::weights(const DepthHistory& history) {
 Streams DepthAggregateImpl::forward(const DepthHistory& history) {
   require(static_cast<std::int64_t>(history.hidden().size()) == options_.num_sources,
           "depth aggregate: expected {} sources, got {}", options_.num_sources, history.hidden().size());
-  ops::DepthSum sum;
+  DepthSum sum;
   sum.sources = history.hidden();
   sum.weights = weights(history);
   if (options_.pre_post_norm) {
@@ -77,7 +79,7 @@ Streams DepthAggregateImpl::forward(const DepthHistory& history) {
     sum.output_norm_weights = weights_of(post_da_norms);
     sum.output_norm_eps = options_.norm_eps;
   }
-  const std::vector<at::Tensor> streams = ops::depth_weighted_sum(sum);
+  const std::vector<at::Tensor> streams = sum_over_depth(sum);
   if (streams.size() == 1) return {.q = {}, .k = {}, .v = {}, .r = streams[0]};
   return {streams[0], streams[1], streams[2], streams[3]};
 }

@@ -38,4 +38,15 @@ class HyperConnectionImpl : public torch::nn::Module {
 };
 TORCH_MODULE(HyperConnection);
 
+// A read and what it was read from, where by `connection`.
+struct HyperConnectionUse {
+  at::Tensor streams;
+  HyperConnection connection;
+  HyperConnectionRead read;
+};
+
+// next->read(connection->write(read, output)). The streams between the two are not kept: the backward pass makes them
+// again from `use.streams`, which the first read keeps in any case. Differentiable once.
+HyperConnectionRead write_and_read(HyperConnectionUse& use, const at::Tensor& output, const HyperConnection& next);
+
 }  // namespace satformer::nn

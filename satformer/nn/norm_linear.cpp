@@ -4,6 +4,7 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include "csrc/ops/rms_norm.h"
 #include "csrc/ops/swiglu.h"
@@ -155,8 +156,12 @@ struct SwigluLinear : torch::autograd::Function<SwigluLinear> {
     const at::Tensor &packed_input = saved[0], &weight = saved[1];
     const NoAutocast no_autocast(packed_input.device().type());
     const WeightRecord& record = kept(context);
-    const auto [grad_input, activated] =
-        ops::swiglu_backward(input_gradient(grads[0], weight), packed_input, /*with_output=*/true);
+    at::Tensor grad_input = packed_input, activated = input_gradient(grads[0], weight);
+    if (torch::autograd::get_current_graph_task_keep_graph()) {
+      std::tie(grad_input, activated) = ops::swiglu_backward(activated, packed_input, /*with_output=*/true);
+    } else {  // nothing reads packed_input after this
+      ops::swiglu_backward_(grad_input, activated);
+    }
     variable_list result{grad_input, {}};
     append(result, parameter_gradients(record.weight, record.dtype, grads[0], activated));
     return result;

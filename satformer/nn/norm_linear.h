@@ -20,7 +20,8 @@ NormLinearOutput norm_linear(const Stream& x, const RMSNorm& norm, PackedWeight&
 // y = x W^T + b in compute_dtype(x).
 at::Tensor packed_linear(const at::Tensor& x, PackedWeight& weight);
 
-// y = (silu(g) * u) W^T for packed = [g | u], [B, T, 2 f] -> [B, T, d]. The product silu(g) * u is not kept.
+// y = (silu(g) * u) W^T for packed = [g | u], [B, T, 2 f] -> [B, T, d]. The product silu(g) * u is not kept; the
+// backward pass overwrites packed, unless the graph is kept: no one else may read it then.
 at::Tensor swiglu_linear(const at::Tensor& packed, PackedWeight& weight);
 
 }  // namespace satformer::nn

@@ -58,6 +58,7 @@ at::Tensor share_copy(const at::Tensor& copy, const at::Tensor& x) {
 }
 
 c10::intrusive_ptr<SharedGradient> shared_gradient(const at::Tensor& x) {
+  if (!x.defined()) return {};
   auto* node = dynamic_cast<torch::autograd::CppNode<Share>*>(x.grad_fn().get());
   return node == nullptr ? Buffer() : Share::buffer_of(node->ctx_);
 }

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 
+#include "satformer/core/device.h"
 #include "satformer/core/precision.h"
 
 namespace satformer::train {
 namespace {
-
-at::Tensor to_device(const at::Tensor& tensor, c10::Device device) {
-  return tensor.defined() ? tensor.to(device) : tensor;
-}
 
 models::LossSum forward(models::LanguageModel& model, const data::Batch& batch, c10::Device device,
                         c10::ScalarType dtype) {
@@ -19,7 +16,7 @@ models::LossSum forward(models::LanguageModel& model, const data::Batch& batch, 
   return model.loss({.input_ids = to_device(batch.input_ids, device),
                      .positions = to_device(batch.positions, device),
                      .document_ids = to_device(batch.document_ids, device)},
-                    to_device(batch.targets, device));
+                    batch.targets);
 }
 
 }  // namespace

@@ -58,6 +58,13 @@ void check(const Sizes& sizes, at::ScalarType dtype, at::ScalarType grad_dtype, 
   const at::Tensor gate = p.detach().slice(-1, 0, half.back()), up = p.detach().slice(-1, half.back());
   const at::Tensor s = at::sigmoid(gate);
   const at::Tensor magnitude = at::cat({(g * up).abs() * s * (1 + gate.abs()), (g * gate).abs() * s}, -1);
+  if (grad_dtype == dtype) {
+    at::Tensor in_place = packed.clone(at::MemoryFormat::Contiguous);
+    at::Tensor to_output = grad.clone(at::MemoryFormat::Contiguous);
+    ops::swiglu_backward_(in_place, to_output);
+    CHECK(at::equal(in_place, grad_packed));
+    CHECK(at::equal(to_output, y));
+  }
   CHECK((grad_packed.scalar_type() == dtype && grad_packed.is_contiguous()));
   CHECK(worst_error(grad_packed, expected_grad, magnitude, dtype, kUlps) <= 1);
 
@@ -140,10 +147,30 @@ TEST_CASE("swiglu: errors, schemas, dispatch keys, meta tensors, autocast", "[op
   CHECK(message_of([&] { ops::swiglu_backward(at::empty({2, 4}, at::TensorOptions(at::kMeta)), packed, false); }) ==
         "swiglu_backward: grad must be on cpu like packed, got meta");
 
+  at::Tensor x = at::ones({2, 8}), g = at::ones({2, 4}), wide = at::ones({2, 8}, at::kDouble);
+  CHECK(message_of([&] { ops::swiglu_backward_(x, x); }) ==
+        "swiglu_backward_: grad must be [2, 4], half of packed, got [2, 8]");
+  CHECK(message_of([&] { ops::swiglu_backward_(wide, g); }) ==
+        "swiglu_backward_: grad must be Double like packed, got Float");
+  at::Tensor columns = at::ones({8, 2}).t();
+  CHECK(message_of([&] { ops::swiglu_backward_(columns, g); }) ==
+        "swiglu_backward_: packed must be contiguous, got strides [1, 2]");
+  at::Tensor part = x.view({-1}).narrow(0, 0, 8).view({2, 4});
+  CHECK(message_of([&] { ops::swiglu_backward_(x, part); }) ==
+        "swiglu_backward_: grad must not share memory with packed, both are overwritten");
+  at::Tensor leaf = at::ones({2, 4}).requires_grad_();
+  CHECK(message_of([&] { ops::swiglu_backward_(x, leaf); }) ==
+        "swiglu_backward_: has no derivative; call swiglu_backward");
+  CHECK(at::equal(x, at::ones({2, 8})));
+  const auto version = x._version();
+  ops::swiglu_backward_(x, g);
+  CHECK(x._version() > version);
+
   CHECK(schema_of("swiglu") == "satformer::swiglu(Tensor packed) -> Tensor");
   CHECK(schema_of("swiglu_backward") ==
         "satformer::swiglu_backward(Tensor grad, Tensor packed, bool with_output) -> (Tensor, Tensor)");
-  for (const char* name : {"swiglu", "swiglu_backward"}) {
+  CHECK(schema_of("swiglu_backward_") == "satformer::swiglu_backward_(Tensor(a!) packed, Tensor(b!) grad) -> ()");
+  for (const char* name : {"swiglu", "swiglu_backward", "swiglu_backward_"}) {
     CHECK(has_kernels(name, {c10::DispatchKey::CPU, c10::DispatchKey::Meta, c10::DispatchKey::Autograd}));
   }
   CHECK(has_kernels("swiglu", {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA}));
