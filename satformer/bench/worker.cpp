@@ -1,6 +1,8 @@
 #include "satformer/bench/worker.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -97,10 +99,17 @@ class Worker {
     return {{"seconds", seconds}, {"parts", parts}, {"operators", listed}};
   }
 
-  // A device's memory is given back after each round, for the other processes; an untimed step gets it again.
+  // A device's memory is given back after each round, for the other processes; an untimed step gets it again. On the CPU
+  // the others' threads spin for some milliseconds after their turn, and our own must wake up: small products until then.
   void prepare_device() {
-    if (!device_.is_cpu()) workload_->step();
-    synchronize(device_);
+    if (!device_.is_cpu()) {
+      workload_->step();
+      synchronize(device_);
+      return;
+    }
+    constexpr double kSeconds = 0.03;
+    const at::Tensor x = at::ones({256, 256});
+    for (const Clock::time_point start = Clock::now(); seconds_since(start) < kSeconds;) at::mm(x, x);
   }
 
   std::unique_ptr<Workload> workload_;
