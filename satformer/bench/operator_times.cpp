@@ -114,7 +114,7 @@ Part part_of(std::string_view name) {
   if (plain.ends_with('_')) plain.remove_suffix(1);
   if (std::find(kProducts.begin(), kProducts.end(), plain) != kProducts.end()) return Part::matrix_products;
   if (name.starts_with("satformer::")) {
-    const bool updates = contains_any(name, {"adamw", "clip", "grad_norm", "global_norm", "squared_norm"});
+    const bool updates = contains_any(name, {"adamw", "sum_of_squares", "clip", "grad_norm", "global_norm"});
     return updates ? Part::optimizer : Part::fused_passes;
   }
   if (!name.starts_with("aten::")) return Part::other;  // autograd's own bookkeeping

@@ -1,18 +1,32 @@
 #include "satformer/optim/adamw.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_foreach_add.h>
-#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <cmath>
 #include <set>
 
+#include "csrc/ops/adamw.h"
 #include "satformer/core/error.h"
 #include "satformer/optim/load_tensors.h"
 
 namespace satformer::optim {
+namespace {
+
+constexpr std::string_view kStepPrefix = "step.";
+
+// Those of the wrong shape or dtype are left to copy_tensors.
+void require_counts(const std::map<std::string, at::Tensor>& state, const std::string& source) {
+  for (const auto& [name, tensor] : state) {
+    if (!name.starts_with(kStepPrefix) || tensor.dim() != 0 || tensor.scalar_type() != at::kFloat) continue;
+    const auto step = tensor.item<float>();
+    require(step >= 0 && step < 0x1p63F && std::floor(step) == step, "{}: {} is {}, expected a number of steps", source,
+            name, step);
+  }
+}
+
+}  // namespace
 
 AdamW::AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options)
     : groups_(std::move(groups)), options_(options) {
@@ -24,8 +38,7 @@ AdamW::AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options)
       require(names.insert(parameter.name).second, "AdamW: two parameters are named {}", parameter.name);
       require(parameter.tensor.is_floating_point(), "AdamW: {} is {}, expected a floating-point parameter",
               parameter.name, c10::toString(parameter.tensor.scalar_type()));
-      slots.push_back({at::zeros_like(parameter.tensor), at::zeros_like(parameter.tensor),
-                       at::zeros({}, parameter.tensor.options().dtype(at::kFloat))});
+      slots.push_back({at::zeros_like(parameter.tensor), at::zeros_like(parameter.tensor)});
     }
   }
 }
@@ -33,24 +46,30 @@ AdamW::AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options)
 void AdamW::step(double learning_rate, double gradient_factor) {
   const at::NoGradGuard no_grad;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
-    std::vector<at::Tensor> parameters, gradients, exp_avgs, exp_avg_sqs, steps;
+    ops::AdamWTensors tensors;
+    std::vector<Slot*> slots;
+    std::vector<std::int64_t> steps;
     for (std::size_t i = 0; i < groups_[g].parameters.size(); ++i) {
       const at::Tensor& parameter = groups_[g].parameters[i].tensor;
       if (!parameter.grad().defined()) continue;
-      parameters.push_back(parameter);
-      gradients.push_back(parameter.grad());
-      exp_avgs.push_back(slots_[g][i].exp_avg);
-      exp_avg_sqs.push_back(slots_[g][i].exp_avg_sq);
-      steps.push_back(slots_[g][i].step);
+      Slot& slot = slots_[g][i];
+      tensors.parameters.push_back(parameter);
+      tensors.gradients.push_back(parameter.grad());
+      tensors.exp_avgs.push_back(slot.exp_avg);
+      tensors.exp_avg_sqs.push_back(slot.exp_avg_sq);
+      slots.push_back(&slot);
+      steps.push_back(slot.step + 1);
     }
-    if (parameters.empty()) continue;
-    at::_foreach_add_(steps, 1);
-    // The kernel divides by the scale while it reads the gradients: no pass of its own.
-    std::optional<at::Tensor> scale;
-    if (gradient_factor != 1.0) scale = at::full({}, 1.0 / gradient_factor, steps.front().options());
-    at::_fused_adamw_(parameters, gradients, exp_avgs, exp_avg_sqs, /*max_exp_avg_sqs=*/{}, steps, learning_rate,
-                      options_.beta1, options_.beta2, groups_[g].weight_decay, options_.eps, /*amsgrad=*/false,
-                      /*maximize=*/false, scale);
+    if (slots.empty()) continue;
+    tensors.gradient_factor = at::full({}, gradient_factor, tensors.parameters.front().options().dtype(at::kDouble));
+    ops::adamw_(tensors,
+                {.lr = learning_rate,
+                 .beta1 = options_.beta1,
+                 .beta2 = options_.beta2,
+                 .eps = options_.eps,
+                 .weight_decay = groups_[g].weight_decay},
+                steps);
+    for (Slot* slot : slots) ++slot->step;
   }
 }
 
@@ -77,14 +96,22 @@ std::map<std::string, at::Tensor> AdamW::state() const {
       const std::string& name = groups_[g].parameters[i].name;
       state.emplace("exp_avg." + name, slots_[g][i].exp_avg);
       state.emplace("exp_avg_sq." + name, slots_[g][i].exp_avg_sq);
-      state.emplace("step." + name, slots_[g][i].step);
+      state.emplace(std::string(kStepPrefix) + name, at::full({}, static_cast<double>(slots_[g][i].step),
+                                                              slots_[g][i].exp_avg.options().dtype(at::kFloat)));
     }
   }
   return state;
 }
 
 void AdamW::load_state(const std::map<std::string, at::Tensor>& loaded, const std::string& source) {
+  require_counts(loaded, source);
   copy_tensors(state(), loaded, source);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    for (std::size_t i = 0; i < slots_[g].size(); ++i) {
+      const at::Tensor& step = loaded.at(std::string(kStepPrefix) + groups_[g].parameters[i].name);
+      slots_[g][i].step = static_cast<std::int64_t>(step.item<float>());
+    }
+  }
 }
 
 }  // namespace satformer::optim

@@ -1,10 +1,11 @@
 #pragma once
-// AdamW with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101), one fused kernel a group:
+// AdamW with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101), one call of satformer::adamw_ a group:
 //   p *= 1 - lr * weight_decay
 //   m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) g^2
 //   p -= lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,11 +22,12 @@ struct AdamWOptions {
 
 class AdamW {
  public:
-  // Parameters: floating point, one device, names unique. The state (m, v, t) is allocated here, zero.
+  // Parameters: float32, bfloat16, float16 or float64, dense in memory (csrc/ops/adamw.h), one device, names unique.
+  // The state (m, v, t) is allocated here, zero.
   AdamW(std::vector<ParameterGroup> groups, const AdamWOptions& options);
 
   // One update from every parameter's .grad() times gradient_factor; a parameter without a gradient is left alone, its
-  // t too. The gradients are left multiplied.
+  // t too. The gradients themselves stay as they are.
   void step(double learning_rate, double gradient_factor = 1.0);
   void zero_grad();
 
@@ -34,14 +36,16 @@ class AdamW {
   std::vector<at::Tensor> gradients() const;
 
   // The state by parameter name: exp_avg.NAME and exp_avg_sq.NAME with the parameter's shape, step.NAME float32 [].
-  // The tensors are the live ones, not copies.
+  // The first two are the live tensors, step.NAME tells t at the time of the call.
   std::map<std::string, at::Tensor> state() const;
-  // Copies a state back in. Error names `source` and each tensor that is missing, unknown or of another shape or dtype.
+  // Copies a state back in. Error, and nothing copied, names `source` and each tensor that is missing, unknown or of
+  // another shape or dtype, or a step that is no count.
   void load_state(const std::map<std::string, at::Tensor>& state, const std::string& source);
 
  private:
   struct Slot {
-    at::Tensor exp_avg, exp_avg_sq, step;
+    at::Tensor exp_avg, exp_avg_sq;
+    std::int64_t step = 0;
   };
 
   std::vector<ParameterGroup> groups_;

@@ -1,19 +1,17 @@
 #include "satformer/optim/clip.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_foreach_norm.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/stack.h>
 
 #include <algorithm>
+#include <cmath>
+
+#include "csrc/ops/sum_of_squares.h"
 
 namespace satformer::optim {
 
 double global_norm(const std::vector<at::Tensor>& tensors) {
-  if (tensors.empty()) return 0.0;
   const at::NoGradGuard no_grad;
-  const at::Tensor norms = at::stack(at::_foreach_norm(tensors, 2)).to(at::kDouble);
-  return at::linalg_vector_norm(norms, 2).item<double>();
+  return std::sqrt(ops::sum_of_squares(tensors).item<double>());
 }
 
 double clip_factor(double norm, double max_norm) {

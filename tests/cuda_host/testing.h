@@ -54,6 +54,10 @@ struct Rounding {
   static constexpr double kRelative = 0x1p-24, kTiny = 0x1p-126;
 };
 template <>
+struct Rounding<double> {
+  static constexpr double kRelative = 0x1p-53, kTiny = 0x1p-1022;
+};
+template <>
 struct Rounding<__nv_bfloat16> {
   static constexpr double kRelative = 0x1p-8, kTiny = 0x1p-126;
 };

@@ -80,6 +80,44 @@ TEST_CASE("AdamW leaves a parameter without a gradient alone", "[optim]") {
   CHECK(optimizer.gradients().empty());
 }
 
+TEST_CASE("AdamW leaves the gradients as they are", "[optim]") {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kDouble}) {
+    const at::Tensor a = at::randn({70}).to(dtype).set_requires_grad(true), before = a.detach().clone();
+    a.mutable_grad() = at::randn({70}).to(dtype);
+    const at::Tensor gradient = a.grad().clone();
+    AdamW optimizer({{"", 0.0, {{"a", a}}}}, {});
+    optimizer.step(1e-2, 1.0 / 3);
+    CHECK(at::equal(a.grad(), gradient));
+    CHECK_FALSE(at::equal(a, before));
+    CHECK(optimizer.state().at("exp_avg.a").scalar_type() == dtype);
+  }
+}
+
+TEST_CASE("AdamW counts the steps of each parameter", "[optim]") {
+  const at::Tensor a = parameter({4}), b = parameter({4});
+  AdamW optimizer({{"", 0.0, {{"a", a}, {"b", b}}}}, {});
+  for (int i = 0; i < 3; ++i) {
+    a.mutable_grad() = at::full({4}, 1.0);
+    if (i == 1) b.mutable_grad() = at::full({4}, 1.0);
+    optimizer.step(0.0);
+    optimizer.zero_grad();
+  }
+  auto state = optimizer.state();
+  CHECK(state.at("step.a").item<float>() == 3.0f);
+  CHECK(state.at("step.b").item<float>() == 1.0f);
+  CHECK((state.at("step.a").scalar_type() == at::kFloat && state.at("step.a").dim() == 0));
+
+  state["step.a"] = at::full({}, 7.0f);
+  optimizer.load_state(state, "o.safetensors");
+  CHECK(optimizer.state().at("step.a").item<float>() == 7.0f);
+  for (const double bad : {-1.0, 1.5, std::nan(""), HUGE_VAL}) {
+    state["step.b"] = at::full({}, bad, at::kFloat);
+    CHECK_THROWS_WITH(optimizer.load_state(state, "o.safetensors"),
+                      Contains("o.safetensors: step.b is ") && Contains("expected a number of steps"));
+  }
+  CHECK(optimizer.state().at("step.b").item<float>() == 1.0f);
+}
+
 TEST_CASE("AdamW's state moves to another optimiser bit for bit", "[optim]") {
   const at::Tensor a = parameter({6, 6}), b = parameter({6});
   AdamW first = two_group_optimizer(a, b);
@@ -149,6 +187,7 @@ TEST_CASE("clipping by the global norm", "[optim]") {
   CHECK(clip_factor(0.5, 1.0) == 1.0);
   CHECK(clip_factor(norm, 0.0) == 1.0);
   CHECK(global_norm({}) == 0.0);
+  CHECK(global_norm({at::full({4}, 1e30f)}) == Approx(2e30));  // the sum of squares overflows float32
   a.data_ptr<float>()[1] = NAN;
   CHECK(std::isnan(global_norm({a, b})));
   a.data_ptr<float>()[1] = INFINITY;

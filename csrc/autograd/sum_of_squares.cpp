@@ -1,0 +1,22 @@
+// Autograd: refused where it would have to record; the reference is differentiable.
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+
+#include "csrc/ops/flat_list.h"
+#include "csrc/ops/sum_of_squares.h"
+
+namespace satformer::ops {
+namespace {
+
+at::Tensor sum_of_squares_autograd(at::TensorList tensors) {
+  check_not_recorded("sum_of_squares", {{"tensors", tensors}}, "call it under no_grad, or use the composite reference");
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return sum_of_squares(tensors);
+}
+
+}  // namespace
+}  // namespace satformer::ops
+
+TORCH_LIBRARY_IMPL(satformer, Autograd, library) {
+  library.impl("sum_of_squares", &satformer::ops::sum_of_squares_autograd);
+}

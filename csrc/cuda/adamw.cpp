@@ -1,0 +1,51 @@
+// CUDA: checks and stream; the kernel is in adamw.cu.
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/library.h>
+
+#include "csrc/cuda/adamw_launch.h"
+#include "csrc/cuda/tensor_dtype.h"
+#include "csrc/ops/adamw_arguments.h"
+
+namespace satformer::ops::cuda {
+namespace {
+
+FlatNumbers<const void*> read(const at::Tensor& x) { return {x.const_data_ptr(), dtype_of(x)}; }
+FlatNumbers<void*> written(const at::Tensor& x) { return {x.mutable_data_ptr(), dtype_of(x)}; }
+
+std::vector<AdamWItem> items_of(const AdamWArguments& a) {
+  const std::vector<AdamWCorrection> correction = corrections(a.settings, a.steps);
+  std::vector<AdamWItem> items;
+  items.reserve(a.parameters.size());
+  for (std::size_t i = 0; i < a.parameters.size(); ++i) {
+    items.push_back({written(a.parameters[i]), written(a.exp_avgs[i]), written(a.exp_avg_sqs[i]), read(a.gradients[i]),
+                     a.parameters[i].numel(), correction[i].step_size, correction[i].inverse_root});
+  }
+  return items;
+}
+
+void adamw_cuda(at::TensorList parameters, at::TensorList gradients, at::TensorList exp_avgs,
+                at::TensorList exp_avg_sqs, const at::Tensor& gradient_factor, double lr, double beta1, double beta2,
+                double eps, double weight_decay, at::IntArrayRef steps) {
+  const AdamWArguments a{parameters,
+                         gradients,
+                         exp_avgs,
+                         exp_avg_sqs,
+                         gradient_factor,
+                         {.lr = lr, .beta1 = beta1, .beta2 = beta2, .eps = eps, .weight_decay = weight_decay},
+                         steps};
+  check_adamw(a);
+  check_memory(a);
+  const c10::cuda::CUDAGuard device(gradient_factor.device());
+  const std::vector<AdamWItem> items = items_of(a);
+  const AdamWCoefficients coefficients{read(gradient_factor), beta1, beta2, eps, 1 - lr * weight_decay};
+  C10_CUDA_CHECK(
+      launch_adamw(items.data(), static_cast<int64_t>(items.size()), coefficients, c10::cuda::getCurrentCUDAStream()));
+}
+
+}  // namespace
+}  // namespace satformer::ops::cuda
+
+TORCH_LIBRARY_IMPL(satformer, CUDA, library) { library.impl("adamw_", &satformer::ops::cuda::adamw_cuda); }
