@@ -19,8 +19,8 @@ at::Tensor half(const at::Tensor& rows, int64_t i) {
 }
 
 at::Tensor swiglu_cuda(const at::Tensor& packed) {
-  const c10::cuda::CUDAGuard device(packed.device());
   at::Tensor y = check_swiglu(packed);
+  const c10::cuda::CUDAGuard device(packed.device());
   const at::Tensor rows = rows_of(packed), out = rows_of(y);
   C10_CUDA_CHECK(
       launch_swiglu({out.size(0), out.size(1), input_of(half(rows, 0)), input_of(half(rows, 1)), output_of(out)},
@@ -30,8 +30,8 @@ at::Tensor swiglu_cuda(const at::Tensor& packed) {
 
 std::tuple<at::Tensor, at::Tensor> swiglu_backward_cuda(const at::Tensor& grad, const at::Tensor& packed,
                                                         bool with_output) {
-  const c10::cuda::CUDAGuard device(packed.device());
   auto [grad_packed, y] = check_swiglu_backward(grad, packed, with_output);
+  const c10::cuda::CUDAGuard device(packed.device());
   const at::Tensor grad_rows = rows_of(grad), rows = rows_of(packed), out = rows_of(grad_packed);
   C10_CUDA_CHECK(launch_swiglu_backward(
       {grad_rows.size(0), grad_rows.size(1), input_of(grad_rows), input_of(half(rows, 0)), input_of(half(rows, 1)),
