@@ -23,14 +23,20 @@ TEST_CASE("linear_cross_entropy_CUDA: loss and gradients for every dtype, size a
   if (!has_cuda()) return;
   std::uint64_t seed = 50;
   for (const auto dtype : kCudaDtypes) {
-    for (const auto& [N, d, V] : std::vector<std::array<std::int64_t, 3>>{
-      {1, 1, 1}, {1, 3, 2}, {5, 7, 11}, {8, 16, 32}, {37, 16, 33}, {0, 4, 5}, {300, 8, 1000}, {700, 4, 4099},
-          {20, 64, 32003}, {20001, 2, 17}}
-  }) {  // two chunks
-    check(make_loss_inputs(N, d, V, dtype, seed, kRowLayouts[seed % 4]), seed % 2 ? 1 : 0.125, at::kCUDA);
-    ++seed;
+    for (const auto& [N, d, V] : std::vector<std::array<std::int64_t, 3>>{{1, 1, 1},
+                                                                          {1, 3, 2},
+                                                                          {5, 7, 11},
+                                                                          {8, 16, 32},
+                                                                          {37, 16, 33},
+                                                                          {0, 4, 5},
+                                                                          {300, 8, 1000},
+                                                                          {700, 4, 4099},
+                                                                          {20, 64, 32003},
+                                                                          {20001, 2, 17}}) {  // the last: two chunks
+      check(make_loss_inputs(N, d, V, dtype, seed, kRowLayouts[seed % 4]), seed % 2 ? 1 : 0.125, at::kCUDA);
+      ++seed;
+    }
   }
-}
 }
 
 TEST_CASE("linear_cross_entropy_CUDA: float32 gradients of a bfloat16 weight, ignored targets", "[ops][cuda]") {
