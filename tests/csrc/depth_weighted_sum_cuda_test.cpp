@@ -2,7 +2,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "csrc/ops/depth_weighted_sum.h"

@@ -1,9 +1,7 @@
 // depth_weighted_sum and inverse_rms against their composite definitions in float64, values and gradients.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/abs.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/mean.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/sum.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -13,7 +11,6 @@
 #include "tests/catch.h"
 #include "tests/csrc/dense_support.h"
 #include "tests/csrc/depth_weighted_sum_support.h"
-#include "tests/csrc/gated_value_mix_support.h"
 #include "tests/csrc/operator_support.h"
 
 namespace satformer::tests {

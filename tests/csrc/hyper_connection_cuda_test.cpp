@@ -66,7 +66,8 @@ TEST_CASE("hyper_connection_write_CUDA: values and gradients for every dtype and
     for (const auto& [B, T, n, d] : kSizes) {
       HyperCase c;
       c.B = B, c.T = T, c.n = n, c.d = d, c.dtype = dtype;
-      for (const at::ScalarType out_dtype : kCudaDtypes) check_hyper_write(c, out_dtype, at::kCUDA);
+      check_hyper_write(c, dtype, at::kCUDA);
+      check_hyper_write(c, at::kBFloat16, at::kCUDA);
       c.parameters_dtype = dtype;
       check_hyper_write(c, dtype, at::kCUDA);
     }

@@ -2,8 +2,6 @@
 // gradients.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/abs.h>
-#include <ATen/ops/equal.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/sum.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -12,7 +10,6 @@
 #include "csrc/ops/hyper_connection_reference.h"
 #include "tests/catch.h"
 #include "tests/csrc/dense_support.h"
-#include "tests/csrc/gated_value_mix_support.h"
 #include "tests/csrc/hyper_connection_support.h"
 #include "tests/csrc/operator_support.h"
 
