@@ -129,6 +129,18 @@ DepthGradientTuple depth_sum_backward_add_autograd(
     at::TensorList output_norm_weights, double output_norm_eps, DepthSumMask mask) {
   check_not_differentiated("depth_weighted_sum_backward_", {grad_sources, grads, sources, weights, source_norm_weights,
                                                             source_inverse_rms, output_norm_weights});
+  const at::AutoDispatchBelowAutograd below;
+  return depth_sum_backward_add_operator().call(grad_sources, grads, sources, weights, base, source_norm_weights,
+                                                source_inverse_rms, output_norm_weights, output_norm_eps, mask);
+}
+
+// Also where autograd is left out (inference mode on ordinary tensors): the version counters see the write.
+DepthGradientTuple depth_sum_backward_add_version(at::TensorList grad_sources, at::TensorList grads,
+                                                  at::TensorList sources, const at::Tensor& weights,
+                                                  const std::optional<at::Tensor>& base,
+                                                  at::TensorList source_norm_weights, at::TensorList source_inverse_rms,
+                                                  at::TensorList output_norm_weights, double output_norm_eps,
+                                                  DepthSumMask mask) {
   DepthGradientTuple result;
   {
     const at::AutoDispatchBelowADInplaceOrView below;
@@ -154,4 +166,8 @@ TORCH_LIBRARY_IMPL(satformer, Autograd, library) {
   library.impl("depth_weighted_sum_backward_", &satformer::ops::depth_sum_backward_add_autograd);
   library.impl("inverse_rms", &satformer::ops::inverse_rms_autograd);
   library.impl("inverse_rms_backward", &satformer::ops::inverse_rms_backward_autograd);
+}
+
+TORCH_LIBRARY_IMPL(satformer, ADInplaceOrView, library) {
+  library.impl("depth_weighted_sum_backward_", &satformer::ops::depth_sum_backward_add_version);
 }

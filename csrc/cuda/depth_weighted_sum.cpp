@@ -131,8 +131,8 @@ DepthGradientTuple depth_sum_backward_add_cuda(at::TensorList grad_sources, at::
   const char* op = "depth_weighted_sum_backward_";
   const DepthSumArguments a{sources,        weights, base, source_norm_weights, source_inverse_rms, output_norm_weights,
                             output_norm_eps};
-  check_depth_sum(op, a);
-  check_grad_sources(op, grad_sources, a);
+  check_depth_sum_backward(op, grads, a);
+  check_grad_sources(op, grad_sources, grads, a);
   return backward(op, grad_sources, grads, a, mask);
 }
 
@@ -151,7 +151,7 @@ InverseRmsLaunch inverse_launch(const at::Tensor& matrix, const at::Tensor& inve
 at::Tensor as_matrix(const at::Tensor& x, std::int64_t rows) { return contiguous_rows(x.reshape({rows, x.size(-1)})); }
 
 at::Tensor inverse_rms_cuda(const at::Tensor& x, double eps) {
-  check_inverse_rms("inverse_rms", x);
+  check_inverse_rms(x, eps);
   const c10::cuda::CUDAGuard device(x.device());
   at::Tensor out = at::empty(x.sizes().slice(0, x.dim() - 1), x.options().dtype(at::kFloat));
   const at::Tensor matrix = as_matrix(x, out.numel());

@@ -36,8 +36,8 @@ void logit_rows(const LogitRows& rows) {
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> run(const char* op, const CrossEntropyArguments& arguments) {
-  const c10::cuda::CUDAGuard device(arguments.hidden.device());
   check_cross_entropy(op, arguments);
+  const c10::cuda::CUDAGuard device(arguments.hidden.device());
   const CrossEntropyResults results =
       cross_entropy_in_chunks(arguments, rows_a_chunk(arguments.hidden, arguments.weight), logit_rows);
   return {results.losses.sum(), results.grad_hidden, results.grad_weight};

@@ -43,8 +43,8 @@ void norm(const NormRows& rows, bool given_inverse) {
 
 std::tuple<at::Tensor, at::Tensor> rms_norm_cuda(const at::Tensor& x, const at::Tensor& weight, double eps,
                                                  std::optional<at::ScalarType> out_dtype) {
-  const c10::cuda::CUDAGuard device(x.device());
   const NormOutputs out = check_norm(x, std::nullopt, weight, eps, out_dtype);
+  const c10::cuda::CUDAGuard device(x.device());
   if (!fits(x)) return rms_norm_reference(x, weight, eps, out_dtype);
   norm(norm_rows(x, std::nullopt, weight, eps, out), /*given_inverse=*/false);
   return {out.y, out.inverse_rms};
@@ -53,8 +53,8 @@ std::tuple<at::Tensor, at::Tensor> rms_norm_cuda(const at::Tensor& x, const at::
 std::tuple<at::Tensor, at::Tensor, at::Tensor> add_rms_norm_cuda(const at::Tensor& x, const at::Tensor& residual,
                                                                  const at::Tensor& weight, double eps,
                                                                  std::optional<at::ScalarType> out_dtype) {
-  const c10::cuda::CUDAGuard device(x.device());
   const NormOutputs out = check_norm(x, residual, weight, eps, out_dtype);
+  const c10::cuda::CUDAGuard device(x.device());
   if (!fits(x)) return add_rms_norm_reference(x, residual, weight, eps, out_dtype);
   norm(norm_rows(x, residual, weight, eps, out), /*given_inverse=*/false);
   return {out.sum, out.y, out.inverse_rms};
@@ -62,8 +62,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> add_rms_norm_cuda(const at::Tenso
 
 at::Tensor rms_norm_apply_cuda(const at::Tensor& sum, const at::Tensor& weight, const at::Tensor& inverse_rms,
                                std::optional<at::ScalarType> out_dtype) {
-  const c10::cuda::CUDAGuard device(sum.device());
   at::Tensor y = check_apply(sum, weight, inverse_rms, out_dtype);
+  const c10::cuda::CUDAGuard device(sum.device());
   if (!fits(sum)) return rms_norm_apply_reference(sum, weight, inverse_rms, out_dtype);
   norm(norm_rows(sum, std::nullopt, weight, /*eps=*/0, {{}, y, inverse_rms}), /*given_inverse=*/true);
   return y;
@@ -76,8 +76,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> rms_norm_backward_cuda(const at::
                                                                       std::optional<at::ScalarType> residual_dtype) {
   // Blocks enough to fill a GPU, few enough that reading their sums again costs little.
   constexpr NormBlocks kBlocks{/*least_rows=*/4, /*most_blocks=*/1024};
-  const c10::cuda::CUDAGuard device(sum.device());
   const NormGradients out = check_norm_backward(grad_y, grad_sum, sum, weight, inverse_rms, residual_dtype);
+  const c10::cuda::CUDAGuard device(sum.device());
   if (!fits(sum)) return rms_norm_backward_reference(grad_y, grad_sum, sum, weight, inverse_rms, residual_dtype);
   const NormBackwardRows rows = norm_backward_rows(grad_y, grad_sum, sum, weight, inverse_rms, out, kBlocks);
   NormBackwardArguments a{};

@@ -19,8 +19,8 @@ at::Tensor half(const at::Tensor& rows, int64_t i) {
 }
 
 at::Tensor swiglu_cuda(const at::Tensor& packed) {
-  const c10::cuda::CUDAGuard device(packed.device());
   at::Tensor y = check_swiglu(packed);
+  const c10::cuda::CUDAGuard device(packed.device());
   const at::Tensor rows = rows_of(packed), out = rows_of(y);
   C10_CUDA_CHECK(
       launch_swiglu({out.size(0), out.size(1), input_of(half(rows, 0)), input_of(half(rows, 1)), output_of(out)},
@@ -38,16 +38,16 @@ void backward(const at::Tensor& grad_packed, const at::Tensor& y, const at::Tens
 
 std::tuple<at::Tensor, at::Tensor> swiglu_backward_cuda(const at::Tensor& grad, const at::Tensor& packed,
                                                         bool with_output) {
-  const c10::cuda::CUDAGuard device(packed.device());
   auto [grad_packed, y] = check_swiglu_backward(grad, packed, with_output);
+  const c10::cuda::CUDAGuard device(packed.device());
   backward(grad_packed, y, grad, packed);
   return {grad_packed, y};
 }
 
 // A thread reads its numbers of all three before it writes there.
 void swiglu_backward_in_place_cuda(at::Tensor& packed, at::Tensor& grad) {
-  const c10::cuda::CUDAGuard device(packed.device());
   check_swiglu_backward_in_place(packed, grad);
+  const c10::cuda::CUDAGuard device(packed.device());
   backward(packed, grad, grad, packed);
 }
 

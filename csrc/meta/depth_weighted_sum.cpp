@@ -42,12 +42,12 @@ DepthGradientTuple depth_sum_backward_add_meta(at::TensorList grad_sources, at::
   const DepthSumArguments a{sources,        weights, base, source_norm_weights, source_inverse_rms, output_norm_weights,
                             output_norm_eps};
   check_depth_sum_backward(op, grads, a);
-  check_grad_sources(op, grad_sources, a);
+  check_grad_sources(op, grad_sources, grads, a);
   return DepthSumOutputs(a, wanted_gradients(mask, a), /*with_sources=*/false).gradients(a);
 }
 
-at::Tensor inverse_rms_meta(const at::Tensor& x, double /*eps*/) {
-  check_inverse_rms("inverse_rms", x);
+at::Tensor inverse_rms_meta(const at::Tensor& x, double eps) {
+  check_inverse_rms(x, eps);
   return at::empty_symint(x.sym_sizes().slice(0, x.dim() - 1), x.options().dtype(at::toOpMathType(x.scalar_type())));
 }
 

@@ -110,6 +110,7 @@ void check_common(const char* op, const AttentionInputs& in, const Argument& q, 
     check_weight({op, "q_weight", in.q_weight}, q);
     check_weight({op, "k_weight", in.k_weight}, q);
   }
+  TORCH_CHECK_VALUE(in.eps >= 0, op, ": eps must not be negative, got ", in.eps);
   check_mix(op, in, q, k);
 }
 

@@ -10,6 +10,8 @@
 
 TORCH_LIBRARY_FRAGMENT(satformer, library) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag, at::Tag::needs_exact_strides};
+  // torch.compile cannot functionalise an operator that writes to its arguments and returns lists.
+  const std::vector<at::Tag> eager_tags{at::Tag::needs_exact_strides};
   const std::string sum =
       "Tensor[] sources, Tensor weights, Tensor? base, Tensor[] source_norm_weights, Tensor[] source_inverse_rms, "
       "Tensor[] output_norm_weights, float output_norm_eps";
@@ -17,8 +19,9 @@ TORCH_LIBRARY_FRAGMENT(satformer, library) {
   const auto define = [&](const std::string& schema) { library.def(schema.c_str(), tags); };
   define("depth_weighted_sum(" + sum + ") -> Tensor[]");
   define("depth_weighted_sum_backward(Tensor[] grads, " + sum + ", bool[6] output_mask) -> " + gradients);
-  define("depth_weighted_sum_backward_(Tensor(a!)[] grad_sources, Tensor[] grads, " + sum +
-         ", bool[6] output_mask) -> " + gradients);
+  const std::string backward_add = "depth_weighted_sum_backward_(Tensor(a!)[] grad_sources, Tensor[] grads, " + sum +
+                                   ", bool[6] output_mask) -> " + gradients;
+  library.def(backward_add.c_str(), eager_tags);
   define("inverse_rms(Tensor x, float eps) -> Tensor");
   define("inverse_rms_backward(Tensor grad, Tensor x, Tensor inverse) -> Tensor");
 }

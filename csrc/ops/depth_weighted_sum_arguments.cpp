@@ -1,5 +1,6 @@
 #include "csrc/ops/depth_weighted_sum_arguments.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/OpMathType.h>
 #include <ATen/ops/empty.h>
 
@@ -40,6 +41,20 @@ void check_vectors(const char* op, const char* name, at::TensorList list, const 
   }
 }
 
+// Memory that is added to must not be read or added to elsewhere. Layouts whose overlap is hard to find pass.
+void check_apart(const Argument& written, const char* name, at::TensorList others) {
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const at::MemOverlapStatus status = at::get_overlap_status(written.tensor, others[i]);
+    TORCH_CHECK(status != at::MemOverlapStatus::Full && status != at::MemOverlapStatus::Partial, written.op, ": ",
+                written.name, " is added to and must not share memory with ", indexed(name, i), "; clone one of them");
+  }
+}
+
+void check_inverse_rms_values(const char* op, const at::Tensor& x) {
+  TORCH_CHECK(x.dim() > 0, op, ": x must have at least 1 dimension, got []");
+  check_values_dtype({op, "x", x});
+}
+
 Tensors in_arithmetic_dtype(at::TensorList list, at::ScalarType dtype) {
   Tensors result;
   result.reserve(list.size());
@@ -74,6 +89,7 @@ void check_depth_sum(const char* op, const DepthSumArguments& a) {
     check_dtype(inverse, at::toOpMathType(first.scalar_type()));
     check_device(inverse, {op, "sources[0]", first});
   }
+  TORCH_CHECK_VALUE(a.output_norm_eps >= 0, op, ": output_norm_eps must not be negative, got ", a.output_norm_eps);
   if (!a.output_norm_weights.empty()) {
     check_count(op, "output_norm_weights", a.output_norm_weights, static_cast<std::size_t>(a.weights.size(-2)), "way");
     check_vectors(op, "output_norm_weights", a.output_norm_weights, first);
@@ -86,23 +102,28 @@ void check_depth_sum_backward(const char* op, at::TensorList grads, const DepthS
   for (std::size_t c = 0; c < grads.size(); ++c) check_rows({op, indexed("grads", c), grads[c]}, a.sources[0]);
 }
 
-void check_grad_sources(const char* op, at::TensorList grad_sources, const DepthSumArguments& a) {
+void check_grad_sources(const char* op, at::TensorList grad_sources, at::TensorList grads, const DepthSumArguments& a) {
   check_count(op, "grad_sources", grad_sources, a.sources.size(), "source");
   for (std::size_t j = 0; j < grad_sources.size(); ++j) {
     const Argument grad{op, indexed("grad_sources", j), grad_sources[j]};
     check_rows(grad, a.sources[0]);
     check_last_dimension(grad);
+    if (grad.tensor.is_meta()) continue;  // no memory
+    at::assert_no_internal_overlap(grad.tensor);
+    check_apart(grad, "grad_sources", grad_sources.slice(0, j));
+    check_apart(grad, "grads", grads);
+    check_apart(grad, "sources", a.sources);
   }
 }
 
-void check_inverse_rms(const char* op, const at::Tensor& x) {
-  TORCH_CHECK(x.dim() > 0, op, ": x must have at least 1 dimension, got []");
-  check_values_dtype({op, "x", x});
+void check_inverse_rms(const at::Tensor& x, double eps) {
+  check_inverse_rms_values("inverse_rms", x);
+  TORCH_CHECK_VALUE(eps >= 0, "inverse_rms: eps must not be negative, got ", eps);
 }
 
 void check_inverse_rms_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& inverse) {
   const char* op = "inverse_rms_backward";
-  check_inverse_rms(op, x);
+  check_inverse_rms_values(op, x);
   for (const Argument& argument : {Argument{op, "grad", grad}, Argument{op, "inverse", inverse}}) {
     check_sizes(argument, x.sym_sizes().slice(0, x.dim() - 1));
     check_dtype(argument, at::toOpMathType(x.scalar_type()));

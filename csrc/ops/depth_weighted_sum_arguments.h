@@ -24,8 +24,10 @@ struct DepthSumArguments {
 
 void check_depth_sum(const char* op, const DepthSumArguments& arguments);
 void check_depth_sum_backward(const char* op, at::TensorList grads, const DepthSumArguments& arguments);
-void check_grad_sources(const char* op, at::TensorList grad_sources, const DepthSumArguments& arguments);
-void check_inverse_rms(const char* op, const at::Tensor& x);
+// What is added to: like the sources, and sharing memory neither with them, nor with grads, nor with one another.
+void check_grad_sources(const char* op, at::TensorList grad_sources, at::TensorList grads,
+                        const DepthSumArguments& arguments);
+void check_inverse_rms(const at::Tensor& x, double eps);
 void check_inverse_rms_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& inverse);
 
 // Parameters in the arithmetic dtype, contiguous.

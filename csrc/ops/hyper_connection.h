@@ -11,8 +11,9 @@
 // f is tanh or the identity; norm is RMSNorm, or LayerNorm where norm_bias is given. Without the dynamic part (static
 // hyper-connections) A and beta are the static parameters.
 //
-//   streams  [B, T, n, d], n from 1 to 8; float32, bfloat16 or float16 (float64 on CPU). The last dimension is
-//            contiguous, the other strides are free: the first streams may be an expanded embedding.
+//   streams  [B, T, n, d], n from 1 to 8, d at least 1 (on CUDA the dynamic part's backward takes (n + 2) d up to
+//            51200); float32, bfloat16 or float16 (float64 on CPU). The last dimension is contiguous, the other strides
+//            are free: the first streams may be an expanded embedding.
 //
 // Arithmetic is in float32 (float64 for float64), one rounding of each result. Both are differentiable once, in every
 // tensor. A wrong argument is a c10::Error that names operator, argument and what it got.

@@ -52,6 +52,9 @@ void check_read(const char* op, const HyperConnectionArguments& a) {
   check_streams(streams);
   check_last_dimension(streams);
   const c10::SymInt n = a.streams.sym_size(2);
+  TORCH_CHECK(a.streams.sym_size(3) >= 1, op, ": streams must have at least 1 column [B, T, n, d], got ",
+              a.streams.sym_sizes());
+  TORCH_CHECK_VALUE(a.norm_eps >= 0, op, ": norm_eps must not be negative, got ", a.norm_eps);
   check_parameter({op, "static_alpha", a.static_alpha}, {n, n + 1}, streams);
   check_parameter({op, "static_beta", a.static_beta}, {n}, streams);
   check_dynamic_part(op, a);

@@ -96,6 +96,7 @@ TEST_CASE("attention_inputs: wrong arguments are named with what was expected an
         op + "q_weight must be contiguous, got strides [2]");
   CHECK(error([](In& in) { in.q_weight = in.q_weight.to(at::kBFloat16); }) ==
         op + "q_weight must be Float beside Float q, got BFloat16");
+  CHECK(error([](In& in) { in.eps = -1; }) == op + "eps must not be negative, got -1");
   CHECK(error([](In& in) { in.first_values = in.first_values.slice(0, 0, 1); }) ==
         op + "first_values must be [2, 5, 2, 8] like k, got [1, 5, 2, 8]");
   CHECK(error([](In& in) { in.first_values = at::Tensor(); }) ==

@@ -25,4 +25,12 @@ at::Tensor to_cuda(const at::Tensor& x) {
   return memory.as_strided(x.sizes(), x.strides(), x.storage_offset());
 }
 
+at::Tensor on(at::Device device, const at::Tensor& x) { return x.defined() && device.is_cuda() ? to_cuda(x) : x; }
+
+std::vector<at::Tensor> on(at::Device device, const std::vector<at::Tensor>& list) {
+  std::vector<at::Tensor> result;
+  for (const at::Tensor& x : list) result.push_back(on(device, x));
+  return result;
+}
+
 }  // namespace satformer::tests

@@ -8,6 +8,7 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "csrc/ops/depth_weighted_sum.h"
@@ -90,6 +91,7 @@ TEST_CASE("depth_weighted_sum: wrong arguments are named with what was expected 
         op + "output_norm_weights[2] must be float32, bfloat16, float16 or float64, got Long");
   CHECK(error([](ops::DepthSum& s) { s.base = at::empty({2, 5, 24}, at::TensorOptions(at::kMeta)); }) ==
         op + "base must be on cpu like sources[0], got meta");
+  CHECK(error([](ops::DepthSum& s) { s.output_norm_eps = -1; }) == op + "output_norm_eps must not be negative, got -1");
   const ops::DepthSum sum = make_depth_sum(everything(), 1);
   CHECK(message_of([&] { ops::depth_weighted_sum_backward({}, sum); }) ==
         "depth_weighted_sum_backward: grads must hold 3 tensors, one for each way, got 0");
@@ -98,6 +100,8 @@ TEST_CASE("depth_weighted_sum: wrong arguments are named with what was expected 
         "depth_weighted_sum_backward_: grad_sources must hold 4 tensors, one for each source, got 3");
   CHECK(message_of([] { ops::inverse_rms(at::ones({2}).to(at::kLong), 1e-6); }) ==
         "inverse_rms: x must be float32, bfloat16 or float16 (float64 on CPU alone), got Long on cpu");
+  CHECK(message_of([] { ops::inverse_rms(at::ones({2}), -1e-6); }) ==
+        "inverse_rms: eps must not be negative, got -1e-06");
 }
 
 TEST_CASE("depth_weighted_sum_backward: only what the mask asks for, the same numbers", "[ops]") {
@@ -156,6 +160,37 @@ TEST_CASE("depth_weighted_sum_backward_: adds the sources' gradients into stride
         CHECK(at::equal(wide[j].select(2, c.d + 1), at::ones({c.B, c.T}).to(dtype)));
       }
     }
+  }
+}
+
+TEST_CASE("depth_weighted_sum_backward_: buffers that share memory are refused before anything is written", "[ops]") {
+  const ops::DepthSum sum = make_depth_sum(everything(), 3);
+  const std::vector<at::Tensor> grads = make_depth_grads(everything(), 3);
+  const at::Tensor spare = at::ones({4, 2, 5, 24});
+  const auto error = [&](const at::Tensor& shared) {
+    std::vector<at::Tensor> buffers{spare[0], spare[1], spare[2], shared};
+    return message_of([&] { ops::depth_weighted_sum_backward_(buffers, grads, sum); });
+  };
+  const std::string op = "depth_weighted_sum_backward_: grad_sources[3] is added to and must not share memory with ";
+  CHECK(error(spare[1]) == op + "grad_sources[1]; clone one of them");
+  CHECK(error(spare.view(-1).slice(0, 100, 340).view({2, 5, 24})) == op + "grad_sources[0]; clone one of them");
+  CHECK(error(grads[2]) == op + "grads[2]; clone one of them");
+  CHECK(error(sum.sources[0]) == op + "sources[0]; clone one of them");
+  CHECK_THAT(error(at::ones({2, 1, 24}).expand({2, 5, 24})), Catch::Contains("refers to a single memory location"));
+  CHECK(at::equal(spare, at::ones_like(spare)));
+  CHECK(error(spare[3]) == "");
+}
+
+TEST_CASE("depth_weighted_sum_backward_: raises the versions under autograd and in inference mode", "[ops]") {
+  const ops::DepthSum sum = make_depth_sum(everything(), 3);
+  const std::vector<at::Tensor> grads = make_depth_grads(everything(), 3);
+  std::vector<at::Tensor> buffers;
+  for (const at::Tensor& x : sum.sources) buffers.push_back(at::zeros(x.sizes()));
+  for (const bool inference : {false, true}) {
+    const auto version = buffers[3]._version();
+    const c10::InferenceMode mode(inference);
+    ops::depth_weighted_sum_backward_(buffers, grads, sum);
+    CHECK(buffers[3]._version() == version + 1);
   }
 }
 

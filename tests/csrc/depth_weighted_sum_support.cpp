@@ -10,9 +10,14 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "csrc/ops/depth_weighted_sum_reference.h"
+#include "tests/catch.h"
+#include "tests/csrc/cuda_support.h"
 #include "tests/csrc/dense_support.h"
+#include "tests/csrc/gated_value_mix_support.h"
+#include "tests/csrc/operator_support.h"
 
 namespace satformer::tests {
 
@@ -65,6 +70,18 @@ ops::DepthSum to_double(const ops::DepthSum& sum) {
                     to_double(sum.output_norm_weights),
                     sum.output_norm_eps};
   if (sum.base) out.base = sum.base->to(at::kDouble);
+  return out;
+}
+
+ops::DepthSum on(at::Device device, const ops::DepthSum& sum) {
+  ops::DepthSum out{on(device, sum.sources),
+                    on(device, sum.weights),
+                    std::nullopt,
+                    on(device, sum.source_norm_weights),
+                    on(device, sum.source_inverse_rms),
+                    on(device, sum.output_norm_weights),
+                    sum.output_norm_eps};
+  if (sum.base) out.base = on(device, *sum.base);
   return out;
 }
 
@@ -192,6 +209,58 @@ std::vector<at::Tensor> gradient_magnitudes(const ops::DepthSum& sum, const std:
     for (const at::Tensor& grad : grads) out.base = out.base + grad.abs();
   }
   return flattened(out);
+}
+
+namespace {
+
+// One u for each term of a sum: S sources, d columns, C ways, all tokens for what they share.
+double ulps_of(const DepthCase& c, bool over_tokens) {
+  return kArithmeticUlps + static_cast<double>(c.S + c.d + c.C + (over_tokens ? c.B * c.T : 0));
+}
+
+}  // namespace
+
+void check_depth_sum(const DepthCase& c, std::uint64_t seed, at::Device device) {
+  INFO(c.text());
+  const ops::DepthSum in = make_depth_sum(c, seed), d = to_double(in);
+  const std::vector<at::Tensor> grads = make_depth_grads(c, seed), double_grads = to_double(grads);
+
+  const ops::DepthSum x = leaves(on(device, in)), expected_x = leaves(d);
+  const std::vector<at::Tensor> got = ops::depth_weighted_sum(x),
+                                expected = ops::depth_weighted_sum_reference(expected_x),
+                                magnitude = output_magnitudes(d);
+  REQUIRE(got.size() == static_cast<std::size_t>(c.C));
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    CHECK(got[i].device().type() == device.type());
+    CHECK(got[i].scalar_type() == c.dtype);
+    CHECK(got[i].is_contiguous());
+    CHECK(worst_error(got[i], expected[i], magnitude[i], c.dtype, ulps_of(c, false)) <= 1);
+  }
+
+  const std::vector<at::Tensor> inputs = flattened(x);
+  const std::vector<at::Tensor> got_grads = torch::autograd::grad(got, inputs, on(device, grads));
+  const std::vector<at::Tensor> expected_grads = torch::autograd::grad(expected, flattened(expected_x), double_grads);
+  const std::vector<at::Tensor> magnitudes = gradient_magnitudes(d, double_grads);
+  REQUIRE(magnitudes.size() == inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    INFO("gradient " << i << " of shape " << inputs[i].sizes());
+    CHECK(got_grads[i].scalar_type() == inputs[i].scalar_type());
+    CHECK(worst_error(got_grads[i], expected_grads[i], magnitudes[i], c.dtype, ulps_of(c, true)) <= 1);
+  }
+}
+
+void check_inverse_rms(const std::vector<std::int64_t>& shape, at::ScalarType dtype, at::Device device) {
+  const at::Tensor in = normal(shape, dtype, 11);
+  const at::Tensor x = leaf(on(device, in)), d = leaf(in.to(at::kDouble));
+  const at::Tensor got = ops::inverse_rms(x, 1e-6), expected = ops::inverse_rms_reference(d, 1e-6);
+  const double n = static_cast<double>(shape.back());
+  CHECK(got.device().type() == device.type());
+  CHECK(worst_error(got, expected, expected.abs(), dtype, kArithmeticUlps + n) <= 1);
+  const at::Tensor grad = normal(expected.sizes().vec(), got.scalar_type(), 12);
+  const at::Tensor got_grad = torch::autograd::grad({got}, {x}, {on(device, grad)})[0],
+                   expected_grad = torch::autograd::grad({expected}, {d}, {grad.to(at::kDouble)})[0];
+  CHECK(got_grad.scalar_type() == dtype);
+  CHECK(worst_error(got_grad, expected_grad, expected_grad.abs(), dtype, kArithmeticUlps + 3 * n) <= 1);
 }
 
 }  // namespace satformer::tests

@@ -1,6 +1,7 @@
 #pragma once
 // Inputs and tolerances of the tests of depth_weighted_sum.
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <string>
 #include <vector>
@@ -23,7 +24,8 @@ inline constexpr double kDepthEps = 1e-3;
 // Standard normal numbers, the same for the same seed. source_inverse_rms is that of the sources.
 ops::DepthSum make_depth_sum(const DepthCase& test_case, std::uint64_t seed);
 std::vector<at::Tensor> make_depth_grads(const DepthCase& test_case, std::uint64_t seed);
-// The same numbers in float64.
+// The same numbers on `device`, and in float64.
+ops::DepthSum on(at::Device device, const ops::DepthSum& sum);
 ops::DepthSum to_double(const ops::DepthSum& sum);
 std::vector<at::Tensor> to_double(const std::vector<at::Tensor>& list);
 
@@ -37,5 +39,9 @@ ops::DepthSum leaves(const ops::DepthSum& sum);
 // through the output norm (see the .cpp). Of float64 tensors.
 std::vector<at::Tensor> output_magnitudes(const ops::DepthSum& sum);
 std::vector<at::Tensor> gradient_magnitudes(const ops::DepthSum& sum, const std::vector<at::Tensor>& grads);
+
+// Values and gradients, computed on `device`, against the composite definition in float64.
+void check_depth_sum(const DepthCase& test_case, std::uint64_t seed, at::Device device = at::kCPU);
+void check_inverse_rms(const std::vector<std::int64_t>& shape, at::ScalarType dtype, at::Device device = at::kCPU);
 
 }  // namespace satformer::tests

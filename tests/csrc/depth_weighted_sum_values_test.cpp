@@ -1,9 +1,7 @@
 // depth_weighted_sum and inverse_rms against their composite definitions in float64, values and gradients.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/abs.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/mean.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/sum.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -13,46 +11,12 @@
 #include "tests/catch.h"
 #include "tests/csrc/dense_support.h"
 #include "tests/csrc/depth_weighted_sum_support.h"
-#include "tests/csrc/gated_value_mix_support.h"
 #include "tests/csrc/operator_support.h"
 
 namespace satformer::tests {
 namespace {
 
 using torch::autograd::variable_list;
-
-// One u for each term of a sum: S sources, d columns, C ways, all tokens for what they share.
-double ulps_of(const DepthCase& c, bool over_tokens) {
-  return kArithmeticUlps + static_cast<double>(c.S + c.d + c.C + (over_tokens ? c.B * c.T : 0));
-}
-
-void check_case(const DepthCase& c, std::uint64_t seed) {
-  INFO(c.text());
-  const ops::DepthSum in = make_depth_sum(c, seed), d = to_double(in);
-  const std::vector<at::Tensor> grads = make_depth_grads(c, seed), double_grads = to_double(grads);
-
-  const ops::DepthSum x = leaves(in), expected_x = leaves(d);
-  const std::vector<at::Tensor> got = ops::depth_weighted_sum(x),
-                                expected = ops::depth_weighted_sum_reference(expected_x),
-                                magnitude = output_magnitudes(d);
-  REQUIRE(got.size() == static_cast<std::size_t>(c.C));
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    CHECK(got[i].scalar_type() == c.dtype);
-    CHECK(got[i].is_contiguous());
-    CHECK(worst_error(got[i], expected[i], magnitude[i], c.dtype, ulps_of(c, false)) <= 1);
-  }
-
-  const variable_list inputs = flattened(x);
-  const variable_list got_grads = torch::autograd::grad(got, inputs, grads);
-  const variable_list expected_grads = torch::autograd::grad(expected, flattened(expected_x), double_grads);
-  const std::vector<at::Tensor> magnitudes = gradient_magnitudes(d, double_grads);
-  REQUIRE(magnitudes.size() == inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    INFO("gradient " << i << " of shape " << inputs[i].sizes());
-    CHECK(got_grads[i].scalar_type() == inputs[i].scalar_type());
-    CHECK(worst_error(got_grads[i], expected_grads[i], magnitudes[i], c.dtype, ulps_of(c, true)) <= 1);
-  }
-}
 
 }  // namespace
 
@@ -67,7 +31,7 @@ TEST_CASE("depth_weighted_sum: values and gradients for every form, dtype and nu
           c.per_token = form & 1, c.base = form & 2, c.source_norms = form & 4, c.output_norms = form & 8;
           c.strided = seed % 3 == 0;
           c.parameters_dtype = seed % 2 == 0 ? at::kFloat : dtype;
-          check_case(c, seed++);
+          check_depth_sum(c, seed++);
         }
       }
     }
@@ -91,7 +55,7 @@ TEST_CASE("depth_weighted_sum: values and gradients for every size", "[ops]") {
         DepthCase c;
         c.B = B, c.T = T, c.d = d, c.S = S, c.C = C, c.dtype = dtype;
         c.source_norms = norms, c.output_norms = norms, c.base = norms, c.per_token = seed % 2 == 0;
-        check_case(c, seed++);
+        check_depth_sum(c, seed++);
       }
     }
   }
@@ -144,16 +108,7 @@ TEST_CASE("depth_weighted_sum: through inverse_rms, the gradient of a source is 
 TEST_CASE("inverse_rms: values and gradients for every dtype and size", "[ops]") {
   for (const at::ScalarType dtype : kValueDtypes) {
     for (const auto& shape : std::vector<std::vector<std::int64_t>>{{7}, {3, 1}, {2, 3, 33}, {0, 4}, {130, 256}}) {
-      const at::Tensor in = at::randn(shape).to(dtype);
-      const at::Tensor x = leaf(in), d = leaf(in.to(at::kDouble));
-      const at::Tensor got = ops::inverse_rms(x, 1e-6), expected = ops::inverse_rms_reference(d, 1e-6);
-      const double n = static_cast<double>(shape.back());
-      CHECK(worst_error(got, expected, expected.abs(), dtype, kArithmeticUlps + n) <= 1);
-      const at::Tensor grad = at::randn(expected.sizes()).to(got.scalar_type());
-      const at::Tensor got_grad = torch::autograd::grad({got}, {x}, {grad})[0],
-                       expected_grad = torch::autograd::grad({expected}, {d}, {grad.to(at::kDouble)})[0];
-      CHECK(got_grad.scalar_type() == dtype);
-      CHECK(worst_error(got_grad, expected_grad, expected_grad.abs(), dtype, kArithmeticUlps + 3 * n) <= 1);
+      check_inverse_rms(shape, dtype);
     }
   }
   const at::Tensor wide = at::randn({4, 3, 20}), part = wide.slice(2, 3, 19).transpose(0, 1);

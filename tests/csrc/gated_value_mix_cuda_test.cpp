@@ -87,8 +87,6 @@ void check_on_cuda(const MixCase& c, std::uint64_t seed) {
   }
 }
 
-constexpr std::array<at::ScalarType, 3> kCudaDtypes{at::kFloat, at::kBFloat16, at::kHalf};
-
 }  // namespace
 
 TEST_CASE("gated_value_mix_CUDA: values and gradients for every dtype, gate, size and layout", "[ops][cuda]") {

@@ -120,7 +120,7 @@ double worst_error(const at::Tensor& got, const at::Tensor& expected, const at::
   const double tiny = got.scalar_type() == at::kHalf ? 0x1p-25 : 0x1p-126;
   const at::Tensor allowed =
       rounding(got.scalar_type()) * expected.abs() + ulps * arithmetic_error(values_dtype) * magnitude + tiny;
-  const double worst = ((got.to(at::kDouble) - expected).abs() / allowed).max().item<double>();
+  const double worst = ((got.cpu().to(at::kDouble) - expected).abs() / allowed).max().item<double>();
   return worst == worst ? worst : std::numeric_limits<double>::infinity();
 }
 

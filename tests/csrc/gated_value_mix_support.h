@@ -61,7 +61,8 @@ double arithmetic_error(at::ScalarType dtype);  // u of the arithmetic dtype
 inline constexpr double kArithmeticUlps = 16;
 
 // The largest of |got - expected| / allowed, where allowed = rounding * |expected| + ulps * u * magnitude + tiny
-// (the smallest normal number of the dtype). 0 for empty tensors. Not above 1 means within the tolerance.
+// (the smallest normal number of the dtype). 0 for empty tensors. Not above 1 means within the tolerance. got may be on
+// a GPU.
 double worst_error(const at::Tensor& got, const at::Tensor& expected, const at::Tensor& magnitude,
                    at::ScalarType values_dtype, double ulps = kArithmeticUlps);
 

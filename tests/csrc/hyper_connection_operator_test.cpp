@@ -66,6 +66,9 @@ TEST_CASE("hyper_connection: wrong arguments are named with what was expected an
   CHECK(error([](HyperInputs& x) { x.streams = at::randn({2, 5, 24, 4}).transpose(2, 3); }) ==
         op + "streams must be contiguous in its last dimension, got strides [480, 96, 1, 4]; call contiguous() on it "
              "first");
+  CHECK(error([](HyperInputs& x) { x.streams = x.streams.slice(3, 0, 0); }) ==
+        op + "streams must have at least 1 column [B, T, n, d], got [2, 5, 4, 0]");
+  CHECK(error([](HyperInputs& x) { x.parameters.norm_eps = -1; }) == op + "norm_eps must not be negative, got -1");
   CHECK(error([](HyperInputs& x) { x.parameters.static_alpha = x.parameters.static_alpha.t(); }) ==
         op + "static_alpha must be [4, 5], got [5, 4]");
   CHECK(error([](HyperInputs& x) { x.parameters.static_beta = at::ones({5}); }) ==

@@ -5,6 +5,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/randn.h>
@@ -12,8 +13,13 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/tanh.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
 
+#include "csrc/ops/hyper_connection_reference.h"
+#include "tests/catch.h"
+#include "tests/csrc/cuda_support.h"
 #include "tests/csrc/dense_support.h"
+#include "tests/csrc/gated_value_mix_support.h"
 
 namespace satformer::tests {
 
@@ -70,6 +76,13 @@ HyperInputs to_double(const HyperInputs& in) {
   HyperInputs out = in;
   for_each_input(out, [](const at::Tensor& x) { return x.to(at::kDouble); });
   for (at::Tensor* x : {&out.grad_input, &out.grad_mixed, &out.grad_beta}) *x = x->to(at::kDouble);
+  return out;
+}
+
+HyperInputs on(at::Device device, const HyperInputs& in) {
+  HyperInputs out = in;
+  for_each_input(out, [&](const at::Tensor& x) { return on(device, x); });
+  for (at::Tensor* x : {&out.grad_input, &out.grad_mixed, &out.grad_beta}) *x = on(device, *x);
   return out;
 }
 
@@ -143,6 +156,85 @@ HyperMagnitudes hyper_magnitudes(const HyperInputs& in) {
   out.gradients.push_back(to_scales.slice(0, 0, n + 1).sum(0, /*keepdim=*/true));
   out.gradients.push_back(to_scales.slice(0, n + 1));
   return out;
+}
+
+void check_hyper_read(const HyperCase& c, std::uint64_t seed, at::Device device) {
+  INFO(c.text());
+  const HyperInputs in = make_hyper(c, seed), d = to_double(in);
+  const HyperInputs x = leaves(on(device, in)), expected_x = leaves(d);
+  const auto got = ops::hyper_connection_read(x.streams, x.parameters);
+  const auto expected = ops::hyper_connection_read_reference(expected_x.streams, expected_x.parameters);
+  const HyperMagnitudes magnitudes = hyper_magnitudes(d);
+  // One u for each term of a sum: d columns and n + 2 coefficients, and all tokens for the parameters.
+  const double ulps = kArithmeticUlps + static_cast<double>(c.d + 2 * c.n + 4);
+  const double sum_ulps = ulps + static_cast<double>(c.B * c.T * c.n);
+  CHECK(worst_error(got.input, expected.input, magnitudes.outputs[0], c.dtype, ulps) <= 1);
+  CHECK(worst_error(got.mixed, expected.mixed, magnitudes.outputs[1], c.dtype, ulps) <= 1);
+  CHECK(worst_error(got.beta, expected.beta, magnitudes.outputs[2], c.dtype, ulps) <= 1);
+  CHECK(got.input.device().type() == device.type());
+  CHECK(got.input.scalar_type() == c.dtype);
+  CHECK(got.mixed.is_contiguous());
+
+  const std::vector<at::Tensor> inputs = flattened(x);
+  const std::vector<at::Tensor> got_grads =
+      torch::autograd::grad({got.input, got.mixed, got.beta}, inputs,
+                            on(device, std::vector<at::Tensor>{in.grad_input, in.grad_mixed, in.grad_beta}));
+  const std::vector<at::Tensor> expected_grads =
+      torch::autograd::grad({expected.input, expected.mixed, expected.beta}, flattened(expected_x),
+                            {d.grad_input, d.grad_mixed, d.grad_beta});
+  REQUIRE(magnitudes.gradients.size() == inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    INFO("gradient " << i << " of shape " << inputs[i].sizes());
+    CHECK(got_grads[i].scalar_type() == inputs[i].scalar_type());
+    CHECK(worst_error(got_grads[i], expected_grads[i], magnitudes.gradients[i], c.dtype, i == 0 ? ulps : sum_ulps) <=
+          1);
+  }
+}
+
+namespace {
+
+struct WriteInputs {
+  at::Tensor mixed, beta, out, grad;
+};
+
+WriteInputs make_write(const HyperCase& c, at::ScalarType out_dtype) {
+  return {at::randn({c.B, c.T, c.n, c.d}).to(c.dtype), at::randn({c.B, c.T, c.n}).to(c.parameters_dtype),
+          at::randn({c.B, c.T, c.d}).to(out_dtype), at::randn({c.B, c.T, c.n, c.d}).to(c.dtype)};
+}
+
+}  // namespace
+
+void check_hyper_write(const HyperCase& c, at::ScalarType out_dtype, at::Device device) {
+  INFO(c.text() << " out " << c10::toString(out_dtype));
+  const WriteInputs in = make_write(c, out_dtype);
+  const auto wide = [](const at::Tensor& x) { return x.to(at::kDouble); };
+  // out is rounded to the streams' dtype before it is added.
+  const at::Tensor rounded_out = wide(in.out.to(c.dtype));
+  const std::vector<at::Tensor> x{leaf(on(device, in.mixed)), leaf(on(device, in.beta)), leaf(on(device, in.out))},
+      d{leaf(wide(in.mixed)), leaf(wide(in.beta)), leaf(rounded_out)};
+  const at::Tensor expected = ops::hyper_connection_write_reference(d[0], d[1], d[2]);
+  const std::vector<at::Tensor> expected_grads = torch::autograd::grad({expected}, d, {wide(in.grad)});
+  const at::Tensor b = wide(in.beta).abs(), g = wide(in.grad).abs();
+  const at::Tensor magnitude = wide(in.mixed).abs() + b.unsqueeze(-1) * rounded_out.abs().unsqueeze(2);
+  const std::vector<at::Tensor> magnitudes{g, (g * rounded_out.abs().unsqueeze(2)).sum(-1),
+                                           (g * b.unsqueeze(-1)).sum(2)};
+  const double ulps = kArithmeticUlps + static_cast<double>(c.d + c.n);
+  const at::Tensor grad = on(device, in.grad);
+  for (const bool in_place : {false, true}) {
+    at::Tensor mixed = x[0] * 1;  // a leaf may not be overwritten
+    const at::Tensor got =
+        in_place ? ops::hyper_connection_write_(mixed, x[1], x[2]) : ops::hyper_connection_write(mixed, x[1], x[2]);
+    CHECK(got.scalar_type() == c.dtype);
+    CHECK(worst_error(got, expected, magnitude, c.dtype, ulps) <= 1);
+    const std::vector<at::Tensor> got_grads = torch::autograd::grad({got}, x, {grad});
+    CHECK(at::equal(got_grads[0], grad));
+    for (std::size_t i = 1; i < x.size(); ++i) {
+      CHECK(got_grads[i].scalar_type() == x[i].scalar_type());
+      // d out is rounded twice where out has another dtype: to the streams', then to its own.
+      const double twice = i == 2 && out_dtype != c.dtype ? 2 : 1;
+      CHECK(worst_error(got_grads[i], expected_grads[i], magnitudes[i], c.dtype, ulps) <= twice);
+    }
+  }
 }
 
 }  // namespace satformer::tests

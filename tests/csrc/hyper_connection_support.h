@@ -1,6 +1,7 @@
 #pragma once
 // Inputs and tolerances of the tests of hyper_connection.
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct HyperInputs {
 
 // Standard normal numbers, the same for the same seed; projections small enough that tanh is not flat.
 HyperInputs make_hyper(const HyperCase& test_case, std::uint64_t seed);
+HyperInputs on(at::Device device, const HyperInputs& in);
 HyperInputs to_double(const HyperInputs& in);
 
 // The streams and the parameters that are there, in the order of HyperConnectionGradients.
@@ -39,5 +41,10 @@ struct HyperMagnitudes {
   std::vector<at::Tensor> outputs, gradients;
 };
 HyperMagnitudes hyper_magnitudes(const HyperInputs& in);
+
+// Values and gradients, computed on `device`, against the composite definition in float64. out_dtype: the module's
+// output.
+void check_hyper_read(const HyperCase& test_case, std::uint64_t seed, at::Device device = at::kCPU);
+void check_hyper_write(const HyperCase& test_case, at::ScalarType out_dtype, at::Device device = at::kCPU);
 
 }  // namespace satformer::tests

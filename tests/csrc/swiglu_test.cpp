@@ -10,12 +10,8 @@
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/max.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/rsub.h>
-#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/tensor.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <limits>
@@ -23,56 +19,15 @@
 #include "csrc/ops/swiglu.h"
 #include "csrc/ops/swiglu_reference.h"
 #include "tests/catch.h"
-#include "tests/csrc/gated_value_mix_support.h"
 #include "tests/csrc/operator_support.h"
+#include "tests/csrc/swiglu_support.h"
 
 namespace satformer::tests::swiglu_tests {
 namespace {
 
 using torch::autograd::variable_list;
-using Sizes = std::vector<std::int64_t>;
 
-// The kernel's sigmoid is within 2^-20 = 16 u of its value; a few roundings follow.
-constexpr double kUlps = 32;
-
-at::Tensor to_double(const at::Tensor& x) { return x.detach().to(at::kDouble); }
-
-void check(const Sizes& sizes, at::ScalarType dtype, at::ScalarType grad_dtype, RowLayout layout, std::uint64_t seed) {
-  INFO(fmt::format("[{}] {} grad {} layout {}", fmt::join(sizes, ", "), c10::toString(dtype), c10::toString(grad_dtype),
-                   static_cast<int>(layout)));
-  Sizes half = sizes;
-  half.back() /= 2;
-  const at::Tensor packed = with_layout(normal(sizes, dtype, seed) * 3, layout);
-  const at::Tensor grad = with_layout(normal(half, grad_dtype, seed + 1), layout);
-  const at::Tensor y = ops::swiglu(packed);
-  const at::Tensor p = to_double(packed).requires_grad_(), g = to_double(grad);
-  const at::Tensor expected = ops::swiglu_reference(p);
-  CHECK((y.scalar_type() == dtype && y.is_contiguous()));
-  CHECK(worst_error(y, expected.detach(), expected.detach().abs(), dtype, kUlps) <= 1);
-
-  const auto [grad_packed, again] = ops::swiglu_backward(grad, packed, /*with_output=*/true);
-  CHECK(at::equal(again, y));
-  CHECK_FALSE(std::get<1>(ops::swiglu_backward(grad, packed, false)).defined());
-  const at::Tensor expected_grad = torch::autograd::grad({expected}, {p}, {g})[0];
-  // s (1 + a (1 - s)): an error of s also enters through 1 - s, which may be small.
-  const at::Tensor gate = p.detach().slice(-1, 0, half.back()), up = p.detach().slice(-1, half.back());
-  const at::Tensor s = at::sigmoid(gate);
-  const at::Tensor magnitude = at::cat({(g * up).abs() * s * (1 + gate.abs()), (g * gate).abs() * s}, -1);
-  if (grad_dtype == dtype) {
-    at::Tensor in_place = packed.clone(at::MemoryFormat::Contiguous);
-    at::Tensor to_output = grad.clone(at::MemoryFormat::Contiguous);
-    ops::swiglu_backward_(in_place, to_output);
-    CHECK(at::equal(in_place, grad_packed));
-    CHECK(at::equal(to_output, y));
-  }
-  CHECK((grad_packed.scalar_type() == dtype && grad_packed.is_contiguous()));
-  CHECK(worst_error(grad_packed, expected_grad, magnitude, dtype, kUlps) <= 1);
-
-  if (grad_dtype == dtype) {
-    const at::Tensor leaf = packed.detach().requires_grad_();
-    CHECK(at::equal(torch::autograd::grad({ops::swiglu(leaf)}, {leaf}, {grad})[0], grad_packed));
-  }
-}
+at::Tensor in_double(const at::Tensor& x) { return x.detach().to(at::kDouble); }
 
 }  // namespace
 
@@ -94,9 +49,9 @@ TEST_CASE("swiglu: large gates overflow nothing, NaN stays NaN", "[ops]") {
     INFO(c10::toString(dtype));
     const at::Tensor gate = at::tensor({-1e30, -1000., -100., -80., 0., 80., 1000., 1e30}, at::kDouble).to(dtype);
     const at::Tensor packed = at::cat({gate, at::ones({8}, gate.options())});
-    const at::Tensor y = to_double(ops::swiglu(packed)), expected = ops::swiglu_reference(to_double(packed));
+    const at::Tensor y = in_double(ops::swiglu(packed)), expected = ops::swiglu_reference(in_double(packed));
     // Where exp(-gate) overflows float32 the sigmoid is at most 2^-127: gate / 2^127 is left of 0.
-    const at::Tensor allowed = expected.abs() * 0x1p-7 + to_double(gate).abs() * 0x1p-126;
+    const at::Tensor allowed = expected.abs() * 0x1p-7 + in_double(gate).abs() * 0x1p-126;
     CHECK(((y - expected).abs() <= allowed).all().item<bool>());
     CHECK(at::isfinite(std::get<0>(ops::swiglu_backward(at::ones_like(gate), packed, false))).all().item<bool>());
     const at::Tensor nan = at::full({2, 2}, std::numeric_limits<double>::quiet_NaN(), gate.options());

@@ -1,29 +1,17 @@
 """attention_inputs in Python: opcheck, gradcheck, torch.compile."""
 
-import os
-
 import pytest
 
-torch = pytest.importorskip("torch")
+from support import DTYPES, Random, ops, torch
 
-LIBRARY = os.environ.get("SATFORMER_OPS_LIBRARY")
-if not LIBRARY:
-    pytest.skip("SATFORMER_OPS_LIBRARY is not set: the path of libsatformer_ops.so", allow_module_level=True)
-torch.ops.load_library(LIBRARY)
-
-ops = torch.ops.satformer
 B, T, H, H_KV, HD = 2, 3, 4, 2, 6
 MIXES = ["none", "selective", "static"]
 
 
 def make_inputs(mix, dtype=torch.float32, requires_grad=False, seed=0):
     """The arguments by name; q, k, v and logits are slices of one projection."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def randn(*shape):
-        return torch.randn(shape, generator=generator).to(dtype)
-
-    packed = randn(B, T, (H + 2 * H_KV) * HD + H_KV)
+    values, randn = Random(dtype, seed), Random(torch.promote_types(dtype, torch.float32), seed + 1)
+    packed = values(B, T, (H + 2 * H_KV) * HD + H_KV)
     q, k, v, logits = packed.split([H * HD, H_KV * HD, H_KV * HD, H_KV], -1)
     angles = randn(T, 1, HD // 2)
     inputs = {
@@ -36,7 +24,7 @@ def make_inputs(mix, dtype=torch.float32, requires_grad=False, seed=0):
         "k_weight": 1 + randn(HD) / 4,
     }
     if mix != "none":
-        inputs["first_values"] = randn(B, T, H_KV, HD)
+        inputs["first_values"] = values(B, T, H_KV, HD)
     if mix == "selective":
         inputs["logits"] = logits
         inputs["gate"] = "softmax_sigmoid"
@@ -52,11 +40,26 @@ def tensors_of(inputs):
     return [x for name, x in inputs.items() if torch.is_tensor(x) and name not in ("cos", "sin")]
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("mix", MIXES)
 @pytest.mark.parametrize("requires_grad", [False, True])
-def test_opcheck(mix, requires_grad):
-    inputs = make_inputs(mix, requires_grad=requires_grad)
+def test_opcheck(mix, requires_grad, dtype):
+    inputs = make_inputs(mix, dtype, requires_grad=requires_grad)
     torch.library.opcheck(ops.attention_inputs.default, (), inputs)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("mix", MIXES)
+def test_opcheck_backward(mix, dtype):
+    """It writes into targets, here slices of one packed gradient, and adds to that of the first values."""
+    inputs, targets = make_inputs(mix, dtype), make_inputs(mix, dtype, seed=2)
+    names = ["q", "k", "v", "cos", "sin", "q_weight", "k_weight"]
+    mixed = [inputs.get(name) for name in ("first_values", "logits")]
+    tail = ["q", "k", "v", "logits", "first_values"]
+    grads = ops.attention_inputs(**make_inputs(mix, dtype, seed=4))
+    arguments = [*grads, *(inputs[name] for name in names), 1e-5, *mixed, inputs.get("gate", "relu"),
+                 inputs.get("lambda1"), inputs.get("lambda2"), *(targets.get(name) for name in tail), [True] * 5]
+    torch.library.opcheck(ops.attention_inputs_backward.default, tuple(arguments))
 
 
 @pytest.mark.parametrize("mix", MIXES)
