@@ -1,5 +1,6 @@
 // Autograd: refused where it would have to record, as PyTorch's optimisers run under no_grad. Version counters see the
 // write, within autograd and outside (inference mode on ordinary tensors).
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/library.h>

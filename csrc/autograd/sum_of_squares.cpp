@@ -1,4 +1,5 @@
 // Autograd: refused where it would have to record; the reference is differentiable.
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
