@@ -34,7 +34,7 @@ models::LossSum batch_loss(models::LanguageModel& model, const data::Batch& batc
   const AutocastGuard autocast(options.device, options.dtype);
   return model.loss({.input_ids = to_device(batch.input_ids, options.device),
                      .positions = to_device(batch.positions, options.device),
-                     .document_ids = to_device(batch.document_ids, options.device)},
+                     .document_ids = batch.document_ids},
                     batch.targets);
 }
 

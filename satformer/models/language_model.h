@@ -15,9 +15,10 @@
 namespace satformer::models {
 
 struct ModelInput {
-  at::Tensor input_ids;          // int64 [B, T]
-  at::Tensor positions = {};     // int64 [B, T] for RoPE; undefined: 0 .. T-1
-  at::Tensor document_ids = {};  // int64 [B, T]; attention stays inside one id; undefined: no document mask
+  at::Tensor input_ids;       // int64 [B, T]
+  at::Tensor positions = {};  // int64 [B, T] for RoPE; undefined: 0 .. T-1
+  // int64 [B, T], on the CPU also for a model on a GPU; attention stays inside one id. Undefined: no document mask.
+  at::Tensor document_ids = {};
 };
 
 using nn::kIgnoreIndex;  // -100: a target that does not count
@@ -38,8 +39,8 @@ class LanguageModel : public torch::nn::Module {
   virtual at::Tensor head_weight() const = 0;
   // h W^T [B, T, V] from hidden states.
   at::Tensor logits(const at::Tensor& hidden) const;
-  // targets: int64 [B, T], targets[b, t] is what position t predicts; on the CPU, where counting them waits for no GPU, or
-  // on the model's device. The logits of the whole batch never exist.
+  // targets: int64 [B, T], targets[b, t] is what position t predicts; on the CPU, where counting them waits for no GPU,
+  // or on the model's device. The logits of the whole batch never exist.
   LossSum loss(const ModelInput& input, const at::Tensor& targets, nn::Observer* observer = nullptr);
 
   // Recompute each block in the backward pass instead of keeping its activations: the same gradients bit for bit.

@@ -43,6 +43,8 @@ AttentionOutput AttentionImpl::forward(const AttentionInput& input) {
                      .num_kv_heads = options_.num_kv_heads,
                      .head_dim = options_.hidden_size / options_.num_heads,
                      .mask = input.sequence.mask,
+                     .documents = input.sequence.documents,
+                     .window_size = input.sequence.window_size,
                      .returns_values = input.returns_values};
   at::Tensor sum;
   for (std::size_t i = 0; i < projections_.size(); ++i) {

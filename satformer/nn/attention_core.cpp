@@ -1,6 +1,7 @@
 #include "satformer/nn/attention_core.h"
 
 #include <ATen/OpMathType.h>
+#include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/empty_like.h>
@@ -197,14 +198,29 @@ struct Operands : torch::autograd::Function<Operands> {
   }
 };
 
+// Each document for itself: [B, T, H, hd] -> [B, T, H hd].
+at::Tensor attend_in_documents(const AttentionCore& core, const variable_list& operands) {
+  const auto tokens = [&](std::size_t i) { return operands[i].flatten(0, 1); };
+  const std::optional<std::int64_t> left =
+      core.window_size ? std::optional(*core.window_size - 1) : std::optional<std::int64_t>();
+  const std::int64_t longest = core.documents->longest;
+  const at::Tensor attended =
+      std::get<0>(at::_flash_attention_forward(tokens(0), tokens(1), tokens(2), core.documents->offsets,
+                                               core.documents->offsets, longest, longest, /*dropout_p=*/0,
+                                               /*is_causal=*/true, /*return_debug_mask=*/false, /*scale=*/{}, left));
+  return attended.view(operands[0].sizes()).flatten(-2);
+}
+
 AttentionCoreOutput attend_elsewhere(const AttentionCore& core, const c10::intrusive_ptr<CoreRecord>& record,
                                      const variable_list& tensors) {
   const variable_list operands = Operands::apply(record, at::TensorList(tensors));
+  const at::Tensor values = core.returns_values ? operands[3] : at::Tensor();
+  if (core.documents) return {attend_in_documents(core, operands), values};
   const std::optional<at::Tensor> bias = core.mask.defined() ? std::optional(core.mask) : std::nullopt;
   const at::Tensor attended = at::scaled_dot_product_attention(
       operands[0].transpose(1, 2), operands[1].transpose(1, 2), operands[2].transpose(1, 2), bias, /*dropout_p=*/0,
       /*is_causal=*/!bias, /*scale=*/std::nullopt, core.num_heads != core.num_kv_heads);
-  return {attended.transpose(1, 2).flatten(-2), core.returns_values ? operands[3] : at::Tensor()};
+  return {attended.transpose(1, 2).flatten(-2), values};
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "csrc/ops/attention_inputs.h"
+#include "satformer/nn/sequence.h"
 
 namespace satformer::nn {
 
@@ -18,7 +20,9 @@ struct AttentionCore {
   // cos, sin, weights, eps, first_values, gate and lambdas; q, k, v and logits are views of `projected` to be set here.
   ops::AttentionInputs inputs = {};
   bool selective = false;
-  at::Tensor mask;  // as Sequence's
+  at::Tensor mask;  // this and the next two as Sequence's
+  std::optional<Documents> documents = {};
+  std::optional<std::int64_t> window_size = {};
   bool returns_values = false;
 };
 

@@ -15,7 +15,7 @@ models::LossSum forward(models::LanguageModel& model, const data::Batch& batch, 
   const AutocastGuard autocast(device, dtype);
   return model.loss({.input_ids = to_device(batch.input_ids, device),
                      .positions = to_device(batch.positions, device),
-                     .document_ids = to_device(batch.document_ids, device)},
+                     .document_ids = batch.document_ids},
                     batch.targets);
 }
 

@@ -123,6 +123,26 @@ TEST_CASE("float32 rotary tables are rounded float64 ones", "[nn]") {
   CHECK(at::equal(batched.cos[1], single.cos.slice(0, 7, 12)));
 }
 
+TEST_CASE("documents of any length", "[nn]") {
+  const auto ids = [](std::vector<std::int64_t> values, std::int64_t rows) {
+    const auto length = static_cast<std::int64_t>(values.size()) / rows;
+    return at::tensor(values, at::kLong).view({rows, length});
+  };
+  const auto found = nn::find_documents(ids({0, 0, 1, 1, 1, 2, /**/ 0, 0, 0, 0, 3, 3}, 2));
+  REQUIRE(found);
+  CHECK(at::equal(found->offsets, at::tensor({0, 2, 5, 6, 10, 12}, at::kInt)));
+  CHECK(found->longest == 4);
+  // The same id at the end of one row and the start of the next: two documents.
+  const auto adjacent = nn::find_documents(ids({0, 1, /**/ 1, 1}, 2));
+  REQUIRE(adjacent);
+  CHECK(at::equal(adjacent->offsets, at::tensor({0, 1, 2, 4}, at::kInt)));
+  CHECK_FALSE(nn::find_documents(ids({0, 1, 0, 0}, 1)));
+  const auto one = nn::find_documents(ids({7}, 1)), none = nn::find_documents(at::zeros({2, 0}, at::kLong));
+  CHECK(at::equal(one->offsets, at::tensor({0, 1}, at::kInt)));
+  CHECK(at::equal(none->offsets, at::tensor({0}, at::kInt)));
+  CHECK(none->longest == 0);
+}
+
 TEST_CASE("masks", "[nn]") {
   const at::Tensor hidden = at::zeros({2, 6, 8});
   const auto mask = [&](std::optional<std::int64_t> window, const at::Tensor& documents) {

@@ -1,17 +1,9 @@
 """sum_of_squares and adamw_ in Python: opcheck, torch.optim.AdamW, torch.compile, errors."""
 
-import os
-
 import pytest
 
-torch = pytest.importorskip("torch")
+from support import ops, torch
 
-LIBRARY = os.environ.get("SATFORMER_OPS_LIBRARY")
-if not LIBRARY:
-    pytest.skip("SATFORMER_OPS_LIBRARY is not set: the path of libsatformer_ops.so", allow_module_level=True)
-torch.ops.load_library(LIBRARY)
-
-ops = torch.ops.satformer
 SIZES = [(3, 5), (), (7,), (0, 2), (40,)]
 SETTINGS = {"lr": 1e-2, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.1}
 
