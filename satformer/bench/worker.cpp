@@ -99,8 +99,9 @@ class Worker {
     return {{"seconds", seconds}, {"parts", parts}, {"operators", listed}};
   }
 
-  // A device's memory is given back after each round, for the other processes; an untimed step gets it again. On the CPU
-  // the others' threads spin for some milliseconds after their turn, and our own must wake up: small products until then.
+  // A device's memory is given back after each round, for the other processes; an untimed step gets it again. On the
+  // CPU the others' threads spin for some milliseconds after their turn, and our own must wake up: small products until
+  // then.
   void prepare_device() {
     if (!device_.is_cpu()) {
       workload_->step();
