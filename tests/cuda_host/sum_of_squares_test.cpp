@@ -14,10 +14,10 @@ class Tensors {
  public:
   template <typename T>
   void add(const std::vector<T>& numbers, size_t shift = 0) {
-    auto buffer = std::make_shared<FlatBuffer<T>>("tensor", numbers, shift);
-    list_.push_back({buffer->input(), static_cast<int64_t>(numbers.size())});
+    auto holder = std::make_unique<Holder<T>>("tensor", numbers, shift);
+    list_.push_back({holder->buffer.input(), static_cast<int64_t>(numbers.size())});
     blocks_ += flat_blocks(list_.back().n, kSumOfSquaresBlock);
-    buffers_.push_back(std::move(buffer));
+    buffers_.push_back(std::move(holder));
   }
 
   double sum(const std::string& where) const {
@@ -29,8 +29,17 @@ class Tensors {
   }
 
  private:
+  struct AnyHolder {
+    virtual ~AnyHolder() = default;
+  };
+  template <typename T>
+  struct Holder : AnyHolder {
+    Holder(const char* name, const std::vector<T>& numbers, size_t shift) : buffer(name, numbers, shift) {}
+    FlatBuffer<T> buffer;
+  };
+
   std::vector<SquaredNumbers> list_;
-  std::vector<std::shared_ptr<void>> buffers_;
+  std::vector<std::unique_ptr<AnyHolder>> buffers_;
   int64_t blocks_ = 0;
 };
 

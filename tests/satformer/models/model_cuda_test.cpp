@@ -15,7 +15,7 @@ using namespace testing;
 
 namespace {
 
-double relative_difference(const at::Tensor& a, const at::Tensor& b) {
+double difference_from(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor x = a.cpu().to(at::kDouble), y = b.to(at::kDouble);
   return ((x - y).norm() / (y.norm() + 1e-12)).item<double>();
 }
@@ -46,12 +46,12 @@ TEST_CASE("model_CUDA: losses and gradients, documents and windows", "[models][c
       }
       found.loss_sum.backward();
       CHECK(found.num_targets == expected.num_targets);
-      CHECK(relative_difference(found.loss_sum, expected.loss_sum) < 0.02);  // bfloat16: 2^-8 a rounding
+      CHECK(difference_from(found.loss_sum, expected.loss_sum) < 0.02);  // bfloat16: 2^-8 a rounding
       for (const auto& parameter : single->named_parameters()) {
         INFO(parameter.key());
         const at::Tensor& gradient = mixed->named_parameters()[parameter.key()].grad();
         REQUIRE(gradient.defined() == parameter.value().grad().defined());
-        if (gradient.defined()) CHECK(relative_difference(gradient, parameter.value().grad()) < 0.1);
+        if (gradient.defined()) CHECK(difference_from(gradient, parameter.value().grad()) < 0.1);
       }
     }
   }
