@@ -2,10 +2,13 @@
 
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
+#include <c10/util/Logging.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdint>
+
+#include "satformer/core/error.h"
 
 namespace satformer {
 namespace {
@@ -24,8 +27,8 @@ HostMemory& HostMemory::instance() {
 }
 
 c10::DataPtr HostMemory::allocate(std::size_t bytes) {
-  void* data = bytes >= kLargeBlock ? take(bytes) : nullptr;
-  if (data == nullptr) data = c10::alloc_cpu(bytes);  // has LibTorch's error when there is no memory
+  void* const data = bytes < kLargeBlock ? c10::alloc_cpu(bytes) : take(bytes);
+  require(data != nullptr || bytes == 0, "out of memory: no {} bytes for a tensor on the CPU", bytes);
   return {data, data, &free_block, c10::Device(c10::kCPU)};
 }
 
@@ -116,6 +119,9 @@ void HostMemory::erase_free(std::map<char*, std::size_t>::iterator block) {
   free_.erase(block);
 }
 
-void use_host_memory() { c10::SetCPUAllocator(&HostMemory::instance(), /*priority=*/1); }
+void use_host_memory() {
+  c10::SetCPUAllocator(&HostMemory::instance(), /*priority=*/1);
+  FLAGS_caffe2_use_fatal_for_enforce = false;  // LibTorch's own allocator would end the process
+}
 
 }  // namespace satformer

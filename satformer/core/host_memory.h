@@ -19,6 +19,7 @@ class HostMemory : public c10::Allocator {
   static constexpr std::size_t kLargeBlock = std::size_t{1}
                                              << 18;  // bytes; smaller ones come from LibTorch's allocator
 
+  // Error where there is no memory.
   c10::DataPtr allocate(std::size_t bytes) override;
   c10::DeleterFnPtr raw_deleter() const override;
   void copy_data(void* dest, const void* src, std::size_t count) const override;
@@ -45,7 +46,7 @@ class HostMemory : public c10::Allocator {
   std::size_t reserved_ = 0, in_use_ = 0;
 };
 
-// Makes it LibTorch's CPU allocator for the rest of the process.
+// Makes it LibTorch's CPU allocator for the rest of the process, in which running out of memory is then an exception.
 void use_host_memory();
 
 }  // namespace satformer
