@@ -33,12 +33,15 @@ const Measured* transformer_of(const BenchResult& result) {
 
 double median_rate(const Measured& measured) { return summarize(measured.tokens_per_second).median; }
 
-// KEY: the ratio of the medians, KEY_by_round: of each round's ratio; null where there is nothing to compare with.
+// Of each round's ratio: what the machine does to a whole round, it does to both.
+Summary ratio_to(const Measured& measured, const Measured& base) {
+  return summarize(ratios_by_round(measured.tokens_per_second, base.tokens_per_second));
+}
+
+// KEY: the median of the rounds' ratios, KEY_by_round: also the least and the most; null without a base.
 void add_ratio(json& object, const std::string& key, const Measured& measured, const Measured* base) {
-  object[key] = base == nullptr ? json() : json(median_rate(measured) / median_rate(*base));
-  object[key + "_by_round"] =
-      base == nullptr ? json()
-                      : to_json(summarize(ratios_by_round(measured.tokens_per_second, base->tokens_per_second)));
+  object[key] = base == nullptr ? json() : json(ratio_to(measured, *base).median);
+  object[key + "_by_round"] = base == nullptr ? json() : to_json(ratio_to(measured, *base));
 }
 
 double utilization(const BenchResult& result, const Measured& measured) {
@@ -67,14 +70,13 @@ std::string speed_and_memory(const BenchResult& result) {
   std::string text = fmt::format("{:<16}{:>12} {:>10} {:>22} {:>7} {:>7} {:>7} {:>9} {:>9}\n", "", "parameters",
                                  "tokens/s", "", "ratio", "bound", "MFU", "peak MiB", "growth");
   const Measured* transformer = transformer_of(result);
-  const double bound = median_rate(result.bound);
   const auto row = [&](const Measured& measured, const std::string& peak, const std::string& growth) {
     const Summary rate = summarize(measured.tokens_per_second);
     const std::string between = fmt::format("({:.1f} .. {:.1f})", rate.min, rate.max);
     const std::string ratio =
-        transformer == nullptr ? "-" : fmt::format("{:.3f}", rate.median / median_rate(*transformer));
+        transformer == nullptr ? "-" : fmt::format("{:.3f}", ratio_to(measured, *transformer).median);
     text += fmt::format("{:<16}{:>12} {:>10.1f} {:>22} {:>7} {:>7.3f} {:>7.3f} {:>9} {:>9}\n", measured.name,
-                        measured.num_parameters, rate.median, between, ratio, rate.median / bound,
+                        measured.num_parameters, rate.median, between, ratio, ratio_to(measured, result.bound).median,
                         utilization(result, measured), peak, growth);
   };
   const auto mebibytes = [](std::int64_t bytes) {
@@ -143,7 +145,8 @@ std::string bench_table(const BenchResult& result) {
              settings.steps_per_round) +
          speed_and_memory(result) + time_by_part(result) +
          fmt::format(
-             "ratio: of medians, to the transformer. bound: of the trunk's matrix products and attention alone.\n"
+             "ratio, bound: to the transformer, and to the trunk's matrix products and attention alone; medians of the "
+             "rounds' ratios.\n"
              "MFU: of {:.1f} GFLOP/s, a {} product of {} x {} matrices.\n",
              summarize(result.product_rates).median / 1e9, settings.dtype, result.product_size, result.product_size);
 }

@@ -12,8 +12,8 @@ namespace satformer::bench {
 //  "bound": as an architecture, without memory and ratios,
 //  "architectures": {NAME: {
 //    "tokens_per_second": {"median", "min", "max"}, "tokens_per_second_by_round": [...],
-//    "ratio_to_transformer", "bound_fraction": ratios of the medians (the first null without the transformer),
-//    "ratio_to_transformer_by_round", "bound_fraction_by_round": {"median", "min", "max"} of each round's ratio,
+//    "ratio_to_transformer", "bound_fraction": medians of each round's ratio (the first null without the transformer),
+//    "ratio_to_transformer_by_round", "bound_fraction_by_round": {"median", "min", "max"} of the same,
 //    "peak_memory_bytes", "memory_growth_bytes": peak, and peak over the idle process (bench/worker.h),
 //    "num_parameters",
 //    "model_flops_utilization": tokens/s times model_flops_per_token (bench/trunk.h) over matrix_product's rate,
