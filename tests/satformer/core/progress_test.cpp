@@ -69,12 +69,15 @@ std::string terminal_output(unsigned short columns, const char* term, Work&& wor
     const RedirectedError redirected(terminal, term);
     work();
   }
-  std::array<char, 4096> buffer{};
-  ::fcntl(master, F_SETFL, O_NONBLOCK);
-  const ssize_t count = ::read(master, buffer.data(), buffer.size());
+  // The kernel hands over what was written piece by piece; when the last writer is gone, the end is an error.
   ::close(terminal);
+  std::string output;
+  std::array<char, 4096> buffer{};
+  for (ssize_t count = 0; (count = ::read(master, buffer.data(), buffer.size())) > 0;) {
+    output.append(buffer.data(), static_cast<std::size_t>(count));
+  }
   ::close(master);
-  return std::string(buffer.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
+  return output;
 }
 
 TEST_CASE("durations are short", "[core][progress]") {
