@@ -35,7 +35,7 @@ template <typename acc_t>
 void update_piece(acc_t* p, acc_t* m, acc_t* v, const acc_t* gradient, int64_t n, const Factors<acc_t>& factors) {
   using Vec = vec::Vectorized<acc_t>;
   const Factors<acc_t> f = factors;
-  for_each_vector<acc_t>(n, [=](int64_t j, int64_t count, int) __attribute__((always_inline)) {
+  for_each_vector<acc_t>(n, [f, gradient, m, v, p](int64_t j, int64_t count, int) __attribute__((always_inline)) {
     const Vec g = load(gradient + j, count) * f.gradient;
     const Vec mean = vec::fmadd(f.beta1, load(m + j, count), f.rest1 * g);
     const Vec square = vec::fmadd(f.rest2 * g, g, f.beta2 * load(v + j, count));

@@ -147,7 +147,7 @@ DepthSumOutputs::DepthSumOutputs(const DepthSumArguments& a, const DepthSumMask&
   const at::Tensor& first = a.sources[0];
   const at::TensorOptions arithmetic = first.options().dtype(at::toOpMathType(a.dtype()));
   const auto S = static_cast<std::int64_t>(a.sources.size()), C = static_cast<std::int64_t>(a.weights.size(-2));
-  const auto empty = [](std::vector<c10::SymInt> shape, const at::TensorOptions& options) {
+  const auto empty = [](const std::vector<c10::SymInt>& shape, const at::TensorOptions& options) {
     return at::empty_symint(shape, options);
   };
   const auto rows = first.sym_sizes().vec();

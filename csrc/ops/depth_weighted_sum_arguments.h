@@ -15,7 +15,7 @@ struct DepthSumArguments {
   const at::Tensor& weights;
   const std::optional<at::Tensor>& base;
   at::TensorList source_norm_weights, source_inverse_rms, output_norm_weights;
-  double output_norm_eps;
+  double output_norm_eps = 0.0;
 
   std::size_t ways() const { return static_cast<std::size_t>(weights.size(-2)); }
   bool per_token() const { return weights.dim() == 4; }

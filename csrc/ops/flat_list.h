@@ -29,7 +29,7 @@ void check_item_layout(const ListItem& item, const ListItem& like);
 
 // No list is differentiable: an error, with what to do instead, where autograd would record the call.
 struct NamedList {
-  const char* name;
+  const char* name = nullptr;
   at::TensorList tensors;
 };
 void check_not_recorded(const char* op, std::initializer_list<NamedList> lists, const char* instead);

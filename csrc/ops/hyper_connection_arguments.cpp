@@ -98,7 +98,7 @@ void check_write_backward(const at::Tensor& grad, const at::Tensor& beta, const 
 ReadTuple empty_read(const HyperConnectionArguments& a) {
   const auto shape = a.streams.sym_sizes();
   const at::TensorOptions values = a.streams.options(), arithmetic = values.dtype(a.arithmetic());
-  const c10::SymInt B = shape[0], T = shape[1], n = shape[2], d = shape[3];
+  const c10::SymInt &B = shape[0], &T = shape[1], &n = shape[2], &d = shape[3];
   return {at::empty_symint({B, T, d}, values), at::empty_symint({B, T, n, d}, values),
           at::empty_symint({B, T, n}, arithmetic),
           a.dynamic() ? at::empty_symint({B, T, n, n + 4}, arithmetic) : at::empty({0}, arithmetic)};
