@@ -13,10 +13,13 @@
 namespace satformer::models {
 
 LossSum LanguageModel::loss(const ModelInput& input, const at::Tensor& targets, nn::Observer* observer) {
+  return {loss_sum(input, targets, observer), count_targets(targets)};
+}
+
+at::Tensor LanguageModel::loss_sum(const ModelInput& input, const at::Tensor& targets, nn::Observer* observer) {
   const at::Tensor weight = head_weight();
   const at::Tensor on_device = targets.device() == weight.device() ? targets : to_device(targets, weight.device());
-  const at::Tensor loss_sum = nn::linear_cross_entropy_sum(hidden_states(input, observer), weight, on_device);
-  return {loss_sum, targets.ne(kIgnoreIndex).sum().item<std::int64_t>()};
+  return nn::linear_cross_entropy_sum(hidden_states(input, observer), weight, on_device);
 }
 
 std::int64_t LanguageModel::num_parameters() {
@@ -28,6 +31,8 @@ std::int64_t LanguageModel::num_parameters() {
 at::Tensor LanguageModel::logits(const at::Tensor& hidden) const { return at::linear(hidden, head_weight()); }
 
 double LanguageModel::initial_std(std::string_view /*name*/) const { return config_.initializer_range; }
+
+std::int64_t count_targets(const at::Tensor& targets) { return targets.ne(kIgnoreIndex).sum().item<std::int64_t>(); }
 
 at::Tensor shift_labels(const at::Tensor& labels) {
   require(labels.dim() == 2, "shift_labels: labels must be [B, T], got {} dimensions", labels.dim());

@@ -42,6 +42,8 @@ class LanguageModel : public torch::nn::Module {
   // targets: int64 [B, T], targets[b, t] is what position t predicts; on the CPU, where counting them waits for no GPU,
   // or on the model's device. The logits of the whole batch never exist.
   LossSum loss(const ModelInput& input, const at::Tensor& targets, nn::Observer* observer = nullptr);
+  // The same without the count: waits for nothing.
+  at::Tensor loss_sum(const ModelInput& input, const at::Tensor& targets, nn::Observer* observer = nullptr);
 
   // Recompute each block in the backward pass instead of keeping its activations: the same gradients bit for bit.
   // A pass with an observer keeps them.
@@ -61,6 +63,9 @@ class LanguageModel : public torch::nn::Module {
   ModelConfig config_;
   bool activation_checkpointing_ = false;
 };
+
+// Targets that are not kIgnoreIndex.
+std::int64_t count_targets(const at::Tensor& targets);
 
 // targets[b, t] = labels[b, t + 1], the last column kIgnoreIndex: the published convention (labels = input ids).
 at::Tensor shift_labels(const at::Tensor& labels);

@@ -73,7 +73,11 @@ void AdamW::step(double learning_rate, double gradient_factor) {
   }
 }
 
-void AdamW::zero_grad() {
+void AdamW::zero_grad(bool keeps_memory) {
+  if (keeps_memory) {
+    for (at::Tensor& gradient : gradients()) gradient.zero_();
+    return;
+  }
   for (const ParameterGroup& group : groups_) {
     for (const NamedParameter& parameter : group.parameters) parameter.tensor.mutable_grad().reset();
   }

@@ -29,7 +29,8 @@ class AdamW {
   // One update from every parameter's .grad() times gradient_factor; a parameter without a gradient is left alone, its
   // t too. The gradients themselves stay as they are.
   void step(double learning_rate, double gradient_factor = 1.0);
-  void zero_grad();
+  // keeps_memory: the gradients become 0 where they are; else they are freed.
+  void zero_grad(bool keeps_memory = false);
 
   const std::vector<ParameterGroup>& groups() const { return groups_; }
   // The defined gradients, in the groups' order.

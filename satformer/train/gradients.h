@@ -1,12 +1,9 @@
 #pragma once
 // The gradient of one step, summed over micro-batches.
-#include <c10/core/Device.h>
-#include <c10/core/ScalarType.h>
-
 #include <cstdint>
 
 #include "satformer/data/batch.h"
-#include "satformer/models/language_model.h"
+#include "satformer/train/micro_batch.h"
 
 namespace satformer::train {
 
@@ -30,7 +27,7 @@ struct LossTotal {
 // Adds the gradient of the summed (not averaged) loss over the samples to every parameter's .grad(), `micro_batch_size`
 // samples at a time. Dividing by num_targets afterwards gives the gradient of the token-weighted mean, however the
 // samples were cut. Waits for the device once, at the end.
-LossTotal accumulate_gradients(models::LanguageModel& model, const TrainingData& data, const SampleRange& samples,
-                               std::int64_t micro_batch_size, c10::Device device, c10::ScalarType dtype);
+LossTotal accumulate_gradients(MicroBatch& micro_batch, const TrainingData& data, const SampleRange& samples,
+                               std::int64_t micro_batch_size);
 
 }  // namespace satformer::train

@@ -108,6 +108,7 @@ TrainingConfig training_config(const Reader& read, std::int64_t seq_length) {
   training.grad_clip = read.number("training.grad_clip", 0.0);
   training.dtype = read.text("training.dtype");
   training.gradient_checkpointing = read.boolean("training.gradient_checkpointing");
+  training.cuda_graph = read.boolean("training.cuda_graph");
   training.schedule = schedule(read, training.sequences_per_step() * seq_length);
   training.adamw.beta1 = read.number("training.beta1", 0.0, 1.0);
   training.adamw.beta2 = read.number("training.beta2", 0.0, 1.0);
@@ -147,6 +148,8 @@ RunConfig from_parsed(ParsedConfig parsed, const std::string& source) {
                                                 architecture(parsed.values, source), source);
   config.data = data_config(read);
   config.training = training_config(read, config.data.seq_length);
+  require(!config.training.cuda_graph || !config.data.document_mask,
+          "{}: training.cuda_graph needs data.document_mask false", source);
   config.checkpointing = checkpoint_config(read);
   config.logging = logging_config(read);
   config.system = system_config(read);

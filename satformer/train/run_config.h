@@ -35,6 +35,7 @@ struct TrainingConfig {
   double grad_clip = 0.0;  // 0: off
   std::string dtype;       // auto, float32, bfloat16
   bool gradient_checkpointing = false;
+  bool cuda_graph = false;
   optim::Schedule schedule;
   optim::AdamWOptions adamw;
 

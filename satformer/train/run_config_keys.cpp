@@ -47,6 +47,8 @@ KeyList own_keys() {
       {"training.dtype", kString, "auto",
        "float32, bfloat16 (autocast, parameters stay float32), auto: bfloat16 where the device has it"},
       {"training.gradient_checkpointing", kBoolean, false, "recompute blocks in the backward pass to save memory"},
+      {"training.cuda_graph", kBoolean, false,
+       "run a micro-batch's forward and backward pass as one CUDA graph; not with data.document_mask"},
       {"training.max_skipped_steps", kInteger, 10,
        "stop after so many steps in a row with a loss or gradient that is not finite"},
 

@@ -55,6 +55,7 @@ void Trainer::make_model_and_optimizer() {
   model_->train();
   model_->set_activation_checkpointing(training.gradient_checkpointing);
   optimizer_.emplace(optim::make_parameter_groups(named_parameters(*model_), training.weight_decay), training.adamw);
+  micro_batch_.emplace(*model_, options_.device, options_.dtype, training.cuda_graph);
 }
 
 void Trainer::restore(const std::filesystem::path& checkpoint) {
@@ -87,10 +88,9 @@ StepMetrics Trainer::step() {
   metrics.learning_rate = optim::learning_rate(training.schedule, state_.step);
 
   const SampleRange samples{state_.samples, training.sequences_per_step()};
-  const LossTotal total =
-      accumulate_gradients(*model_, *data_, samples, training.micro_batch_size, options_.device, options_.dtype);
+  const LossTotal total = accumulate_gradients(*micro_batch_, *data_, samples, training.micro_batch_size);
   metrics.skipped = !update(total, metrics);
-  optimizer_->zero_grad();
+  optimizer_->zero_grad(micro_batch_->keeps_gradients());
 
   state_.step += 1;
   state_.samples += samples.count;

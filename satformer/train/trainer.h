@@ -78,6 +78,7 @@ class Trainer {
   std::optional<TrainingData> data_;
   std::shared_ptr<models::LanguageModel> model_;
   std::optional<optim::AdamW> optimizer_;
+  std::optional<MicroBatch> micro_batch_;
   TrainerState state_;
   std::filesystem::path checkpoint_;  // the one that holds state_.step; else empty
   std::int64_t tokens_here_ = 0;      // of this process
