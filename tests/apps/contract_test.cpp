@@ -21,7 +21,7 @@ TEST_CASE("help and version go to standard output and exit 0", "[apps]") {
   const ScratchFolder folder;
   CommandResult result = run_command({"--help"}, folder.path());
   CHECK(result.exit_code == 0);
-  for (const char* command : {"prepare", "train", "eval", "bench", "verify"}) {
+  for (const char* command : {"prepare", "train", "eval", "bench", "export", "verify"}) {
     CHECK_THAT(result.out, Contains(command));
     const CommandResult help = run_command({command, "--help"}, folder.path());
     CHECK(help.exit_code == 0);
