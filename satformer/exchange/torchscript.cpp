@@ -8,8 +8,8 @@
 #include <torch/csrc/jit/serialization/export.h>
 #include <torch/csrc/jit/serialization/import.h>
 
-#include <cmath>
-#include <span>
+#include <cstddef>
+#include <exception>
 
 #include "satformer/core/atomic_file.h"
 #include "satformer/core/device.h"
@@ -83,13 +83,18 @@ double torchscript_difference(models::LanguageModel& model, torch::jit::Module& 
 void save_torchscript(const torch::jit::Module& module, const std::filesystem::path& path,
                       const ExtraFiles& extra_files) {
   AtomicFile file(path);
-  torch::jit::ExportModule(
-      module,
-      [&file](const void* bytes, std::size_t size) {
-        file.write({static_cast<const std::byte*>(bytes), size});
-        return size;
-      },
-      extra_files);
+  // Nothing may be thrown through the archive's writer: its destructor writes once more.
+  std::exception_ptr failure;
+  const auto write = [&](const void* bytes, std::size_t size) {
+    try {
+      if (!failure) file.write({static_cast<const std::byte*>(bytes), size});
+    } catch (const Error&) {
+      failure = std::current_exception();
+    }
+    return size;
+  };
+  torch::jit::ExportModule(module, write, extra_files);
+  if (failure) std::rethrow_exception(failure);
   file.commit();
 }
 

@@ -318,6 +318,7 @@ TEST_CASE("errors of files and inputs say what is wrong", "[exchange]") {
   const auto model = random_model(config, at::kFloat);
   CHECK_THROWS_WITH(export_torchscript(*model, folder.path() / "absent" / "model.pt"), Catch::Contains("absent"));
   Module module = make_torchscript(*model);
+  CHECK_THROWS_WITH(save_torchscript(module, "/dev/full"), Catch::Contains("/dev/full"));
   const at::Tensor ids = random_ids(config, 2, 5);
   CHECK_THAT(error_of([&] { script_logits(module, ids.to(at::kInt)); }), Catch::Contains("ids must be int64 [B, T]"));
   CHECK_THAT(error_of([&] { script_logits(module, ids[0]); }), Catch::Contains("ids must be int64 [B, T]"));
