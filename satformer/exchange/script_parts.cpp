@@ -28,7 +28,8 @@ def add(self, x: Tensor, pending: Tensor) -> Tuple[Tensor, Tensor]:
 
 constexpr const char* kMlp = R"(
 def forward(self, u: Tensor) -> Tensor:
-    return self.down_proj.forward(torch.silu(self.gate_proj.forward(u)) * self.up_proj.forward(u))
+    packed = torch.cat([self.gate_proj.forward(u), self.up_proj.forward(u)], -1)
+    return self.down_proj.forward(ops.satformer.swiglu(packed))
 )";
 
 // {0}, {1}: weights of the query and key norms. attention_inputs leaves v alone here, and returns None for it.

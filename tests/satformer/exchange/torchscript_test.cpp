@@ -7,8 +7,8 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <fstream>
-#include <set>
 
 #include "satformer/core/files.h"
 #include "satformer/exchange/script_node.h"
@@ -26,12 +26,27 @@ using nlohmann::json;
 using torch::jit::Module;
 using namespace satformer::testing;
 
-// What rounding alone may change in the logits, relative to the largest.
+// Largest difference of logits, relative to the largest.
 constexpr double kFloatTolerance = 1e-6;
 constexpr double kDoubleTolerance = 1e-13;
 
 at::Tensor native_logits(LanguageModel& model, const at::Tensor& ids) {
   return model.logits(model.hidden_states({.input_ids = ids, .positions = {}, .document_ids = {}}));
+}
+
+// The native logits, and how near others of the same model come. In float32 1e-6; some of these random models are so
+// ill-conditioned that float32 itself, the native model's distance from float64, is more than that.
+struct Expected {
+  at::Tensor logits;
+  double tolerance = kDoubleTolerance;
+};
+
+Expected expected_logits(LanguageModel& model, LanguageModel& in_double, const at::Tensor& ids) {
+  Expected expected{.logits = native_logits(model, ids)};
+  if (expected.logits.scalar_type() == at::kDouble) return expected;
+  const double rounding = relative_difference(expected.logits, native_logits(in_double, ids));
+  expected.tolerance = std::max(kFloatTolerance, 2 * rounding);
+  return expected;
 }
 
 at::Tensor script_logits(Module& module, const at::Tensor& ids) { return module.forward({ids}).toTensor(); }
@@ -82,16 +97,16 @@ TEST_CASE("every configuration gives the model's logits, frozen too", "[exchange
   for (const NamedConfig& item : configurations()) {
     INFO(item.name);
     const ModelConfig config = small_config(item.architecture, item.keys);
+    const auto in_double = random_model(config, at::kDouble);
     for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
       const auto model = random_model(config, dtype);
       Module module = make_torchscript(*model);
       Module frozen = torch::jit::freeze(module);
-      const double tolerance = dtype == at::kFloat ? kFloatTolerance : kDoubleTolerance;
       for (const auto& [batch, length] : std::vector<std::pair<int, int>>{{2, 11}, {1, 1}, {3, 5}, {3, 5}}) {
         const at::Tensor ids = random_ids(config, batch, length);
-        const at::Tensor expected = native_logits(*model, ids);
-        CHECK(relative_difference(script_logits(module, ids), expected) < tolerance);
-        CHECK(relative_difference(script_logits(frozen, ids), expected) < tolerance);
+        const Expected expected = expected_logits(*model, *in_double, ids);
+        CHECK(relative_difference(script_logits(module, ids), expected.logits) < expected.tolerance);
+        CHECK(relative_difference(script_logits(frozen, ids), expected.logits) < expected.tolerance);
       }
       for (const auto& sizes : {std::vector<std::int64_t>{2, 0}, {0, 4}}) {
         const at::Tensor logits = script_logits(module, at::zeros(sizes, at::kLong));
@@ -106,15 +121,16 @@ TEST_CASE("steps with a cache give the logits of one pass", "[exchange]") {
   for (const NamedConfig& item : configurations()) {
     INFO(item.name);
     const ModelConfig config = small_config(item.architecture, item.keys);
+    const auto in_double = random_model(config, at::kDouble);
     for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
       const auto model = random_model(config, dtype);
       Module module = make_torchscript(*model);
       Module frozen = torch::jit::freeze(module, kOtherMethods);
-      const double tolerance = dtype == at::kFloat ? kFloatTolerance : kDoubleTolerance;
-      const at::Tensor ids = random_ids(config, 3, 11), expected = native_logits(*model, ids);
+      const at::Tensor ids = random_ids(config, 3, 11);
+      const Expected expected = expected_logits(*model, *in_double, ids);
       for (const auto& lengths : {std::vector<std::int64_t>{11}, {5, 1, 1, 4}, {1, 10}, {3, 0, 8}}) {
-        CHECK(relative_difference(stepped_logits(module, ids, lengths), expected) < tolerance);
-        CHECK(relative_difference(stepped_logits(frozen, ids, lengths), expected) < tolerance);
+        CHECK(relative_difference(stepped_logits(module, ids, lengths), expected.logits) < expected.tolerance);
+        CHECK(relative_difference(stepped_logits(frozen, ids, lengths), expected.logits) < expected.tolerance);
       }
     }
   }
@@ -195,7 +211,8 @@ TEST_CASE("an intervention broadcasts, and a wrong one changes nothing", "[excha
   CHECK_THAT(error_of([&] { intervene(module, at::zeros({}), at::ones({3})); }), Catch::Contains("must match"));
   CHECK(at::equal(script_logits(module, ids), before));
 
-  const at::Tensor per_layer = at::tensor({1.0, 0.5, 1.0, 2.0}).view({4, 1}), per_head = at::tensor({0.25, -1.0});
+  const at::Tensor per_layer = at::tensor({1.0, 0.5, 1.0, 2.0}, at::kFloat).view({4, 1});
+  const at::Tensor per_head = at::tensor({0.25, -1.0}, at::kFloat);
   intervene(module, per_layer, per_head);
   const at::Tensor changed = gates(module, ids);
   // Layer 1 reads what nothing changed: its own gate is the old one, scaled and shifted.
@@ -262,11 +279,15 @@ TEST_CASE("a file holds the model, its names and what was added", "[exchange]") 
       CHECK(at::equal(found[item.key()], item.value()));
       CHECK_FALSE(found[item.key()].requires_grad());
     }
-    const at::Tensor ids = random_ids(config, 2, 9), logits = native_logits(*model, ids);
-    CHECK(relative_difference(script_logits(module, ids), logits) < kFloatTolerance);
-    CHECK(relative_difference(stepped_logits(module, ids, {4, 5}), logits) < kFloatTolerance);
+    const at::Tensor ids = random_ids(config, 2, 9);
+    const Expected expected_of_ids = expected_logits(*model, *random_model(config, at::kDouble), ids);
+    const auto same = [&](const at::Tensor& logits) {
+      return relative_difference(logits, expected_of_ids.logits) < expected_of_ids.tolerance;
+    };
+    CHECK(same(script_logits(module, ids)));
+    CHECK(same(stepped_logits(module, ids, {4, 5})));
     Module frozen = torch::jit::freeze(module);
-    CHECK(relative_difference(script_logits(frozen, ids), logits) < kFloatTolerance);
+    CHECK(same(script_logits(frozen, ids)));
     CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
   }
 }
