@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdio>
 #include <memory>
 
 #include "apps/commands.h"
@@ -34,7 +35,7 @@ void export_command(const ExportFlags& flags) {
       exchange::export_torchscript(*model, flags.output, extra_files(checkpoint));
   fmt::print("{}: {}, {} parameters, methods {}\n", flags.output, model->config().architecture, model->num_parameters(),
              fmt::join(result.methods, ", "));
-  fmt::print("logits differ from the model's by {:.3f} millionths of the largest\n", 1e6 * result.difference);
+  std::printf("logits differ from the model's by %.1e of the largest\n", result.difference);
   write_json_result(flags.json, {{"format", flags.format},
                                  {"output", flags.output},
                                  {"checkpoint", checkpoint.string()},
