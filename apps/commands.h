@@ -13,6 +13,7 @@ void add_prepare(CLI::App& app);
 void add_train(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_export(CLI::App& app);
 void add_verify(CLI::App& app);
 
 // The --json FILE option, the same in every command; write_json_result does nothing when it was not given.

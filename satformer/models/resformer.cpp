@@ -5,15 +5,21 @@
 #include <ATen/ops/zeros.h>
 
 namespace satformer::models {
+
+std::optional<nn::FixedMixOptions> fixed_mix(const ModelConfig& config) {
+  const std::string& variant = config.value_residual_variant;
+  if (variant == "identity") return nn::FixedMixOptions{0.5, 0.5};
+  if (variant == "constant") return nn::FixedMixOptions{2.0, 1.0};
+  if (variant == "sparse") return nn::FixedMixOptions{5.0, 1.0};
+  return std::nullopt;
+}
+
 namespace {
 
 std::shared_ptr<nn::ValueMixer> make_static_mixer(const ModelConfig& config, std::int64_t layer,
                                                   const c10::TensorOptions& tensors) {
   if (!config.mixes_values(layer)) return nullptr;
-  const std::string& variant = config.value_residual_variant;
-  if (variant == "identity") return std::make_shared<nn::FixedMixerImpl>(nn::FixedMixOptions{0.5, 0.5});
-  if (variant == "constant") return std::make_shared<nn::FixedMixerImpl>(nn::FixedMixOptions{2.0, 1.0});
-  if (variant == "sparse") return std::make_shared<nn::FixedMixerImpl>(nn::FixedMixOptions{5.0, 1.0});
+  if (const auto fixed = fixed_mix(config)) return std::make_shared<nn::FixedMixerImpl>(*fixed);
   return std::make_shared<nn::StaticMixerImpl>(nn::StaticMixOptions{config.value_residual_lambda2_init}, tensors);
 }
 

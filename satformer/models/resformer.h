@@ -1,5 +1,8 @@
 #pragma once
+#include <optional>
+
 #include "satformer/models/decoder.h"
+#include "satformer/nn/value_mixer.h"
 
 namespace satformer::models {
 
@@ -20,5 +23,8 @@ class ResFormer : public BlockDecoder {
   at::Tensor lambda_scale_;   // model.lambda_manager.lambda_scale [], L at the start; undefined: no parameters
   at::Tensor lambda_logits_;  // model.lambda_manager.lambda_logits [L-1], 0 at the start
 };
+
+// lambda1 and lambda2 of the variants that have no parameters; nothing for the learnable one.
+std::optional<nn::FixedMixOptions> fixed_mix(const ModelConfig& config);
 
 }  // namespace satformer::models

@@ -77,7 +77,7 @@ HyperConnectionImpl::HyperConnectionImpl(const HyperConnectionOptions& options, 
   parameters.static_beta = register_parameter("static_beta", at::ones({n}, tensors));
   if (!options.dynamic) return;
   parameters.use_tanh = options.use_tanh;
-  parameters.norm_eps = options.layer_norm ? 1e-5 : 1.1920929e-07;
+  parameters.norm_eps = options.norm_eps();
   parameters.dynamic_alpha_proj = register_parameter("dynamic_alpha_proj", at::zeros({d, n + 1}, tensors));
   parameters.dynamic_beta_proj = register_parameter("dynamic_beta_proj", at::zeros({d}, tensors));
   parameters.dynamic_alpha_scale = register_parameter("dynamic_alpha_scale", at::full({1}, 0.01, tensors));

@@ -16,6 +16,8 @@ struct HyperConnectionOptions {
   bool dynamic = true;
   bool use_tanh = true;
   bool layer_norm = false;  // N is LayerNorm, not RMSNorm
+
+  double norm_eps() const { return layer_norm ? 1e-5 : 1.1920929e-07; }
 };
 
 using ops::HyperConnectionRead;  // input: what the layer works on; mixed and beta: for write()

@@ -21,7 +21,7 @@ TEST_CASE("help and version go to standard output and exit 0", "[apps]") {
   const ScratchFolder folder;
   CommandResult result = run_command({"--help"}, folder.path());
   CHECK(result.exit_code == 0);
-  for (const char* command : {"prepare", "train", "eval", "bench", "verify"}) {
+  for (const char* command : {"prepare", "train", "eval", "bench", "export", "verify"}) {
     CHECK_THAT(result.out, Contains(command));
     const CommandResult help = run_command({command, "--help"}, folder.path());
     CHECK(help.exit_code == 0);
@@ -56,6 +56,9 @@ TEST_CASE("wrong usage exits 2 and says so on standard error", "[apps]") {
       {"prepare", "--input", "x", "--output", "y", "--vocab-size", "0"},
       {"eval", "x", "--split", "test"},
       {"eval", "x", "--dtype", "int8"},
+      {"export", "x", "--output", "y"},
+      {"export", "x", "--format", "torchscript"},
+      {"export", "x", "--format", "onnx", "--output", "y"},
   };
   for (const auto& arguments : wrong) {
     const CommandResult result = run_command(arguments, folder.path());
@@ -77,6 +80,7 @@ TEST_CASE("a failure exits 1 with one line", "[apps]") {
       {"train", "/no/such/config.json", "--output", (folder.path() / "run").string()},
       {"eval", "/no/such/checkpoint", "--data", folder.path().string()},
       {"eval", folder.path().string(), "--data", folder.path().string()},
+      {"export", "/no/such/checkpoint", "--format", "torchscript", "--output", (folder.path() / "run").string()},
   };
   for (const auto& arguments : failing) {
     const CommandResult result = run_command(arguments, folder.path());

@@ -138,6 +138,19 @@ def test_compile_with_inductor():
         torch.testing.assert_close(a.grad, b.grad)
 
 
+def test_export_with_a_dynamic_length():
+    class Mix(torch.nn.Module):
+        def forward(self, v, first, logits):
+            return ops.gated_value_mix(v * 2, first, logits, "softmax_sigmoid")
+
+    v, first, logits, _, _ = make_inputs()
+    length = torch.export.Dim("length", min=2, max=64)
+    program = torch.export.export(Mix(), (v, first, logits), dynamic_shapes=({1: length},) * 3)
+    longer = [torch.cat([x, x + 1], 1) for x in (v, first, logits)]
+    for inputs in ((v, first, logits), longer):
+        torch.testing.assert_close(program.module()(*inputs), Mix()(*inputs))
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_autocast(dtype):
     v, first, logits, scale, shift = make_inputs(requires_grad=True)

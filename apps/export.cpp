@@ -1,0 +1,64 @@
+// satformer export: a checkpoint in a format that other programs read.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "apps/commands.h"
+#include "apps/options.h"
+#include "satformer/core/files.h"
+#include "satformer/core/version.h"
+#include "satformer/exchange/torchscript.h"
+#include "satformer/train/checkpoint.h"
+
+namespace satformer::apps {
+namespace {
+
+struct ExportFlags {
+  std::string checkpoint, format, output, json;
+};
+
+// What a reader of the file may ask for by name.
+exchange::ExtraFiles extra_files(const std::filesystem::path& checkpoint) {
+  exchange::ExtraFiles files{{"satformer_version", version()}};
+  for (const char* name : {"config.json", "tokenizer.model"}) {
+    if (std::filesystem::exists(checkpoint / name)) files[name] = read_file(checkpoint / name);
+  }
+  return files;
+}
+
+void export_command(const ExportFlags& flags) {
+  const std::filesystem::path checkpoint = train::find_checkpoint(flags.checkpoint);
+  const auto model = train::load_model(checkpoint);
+  const exchange::TorchScriptExport result =
+      exchange::export_torchscript(*model, flags.output, extra_files(checkpoint));
+  fmt::print("{}: {}, {} parameters, methods {}\n", flags.output, model->config().architecture, model->num_parameters(),
+             fmt::join(result.methods, ", "));
+  std::printf("logits differ from the model's by %.1e of the largest\n", result.difference);
+  write_json_result(flags.json, {{"format", flags.format},
+                                 {"output", flags.output},
+                                 {"checkpoint", checkpoint.string()},
+                                 {"architecture", model->config().architecture},
+                                 {"parameters", model->num_parameters()},
+                                 {"methods", result.methods},
+                                 {"difference", result.difference}});
+}
+
+}  // namespace
+
+void add_export(CLI::App& app) {
+  const auto flags = std::make_shared<ExportFlags>();
+  CLI::App* command = app.add_subcommand("export", "Write a checkpoint in a format that other programs read");
+  command->add_option("checkpoint", flags->checkpoint, "A checkpoint's folder, or a run's (its newest checkpoint)")
+      ->type_name("CHECKPOINT")
+      ->required();
+  command->add_option("--format", flags->format, "torchscript: one file for LibTorch in C++ and Python")
+      ->check(CLI::IsMember({"torchscript"}))
+      ->required();
+  command->add_option("--output", flags->output, "The file to write")->type_name("FILE")->required();
+  add_json_option(*command, flags->json);
+  command->callback([flags] { export_command(*flags); });
+}
+
+}  // namespace satformer::apps
