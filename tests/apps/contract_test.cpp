@@ -21,7 +21,7 @@ TEST_CASE("help and version go to standard output and exit 0", "[apps]") {
   const ScratchFolder folder;
   CommandResult result = run_command({"--help"}, folder.path());
   CHECK(result.exit_code == 0);
-  for (const char* command : {"prepare", "train", "eval", "bench", "verify"}) {
+  for (const char* command : {"prepare", "train", "eval", "gates", "bench", "verify"}) {
     CHECK_THAT(result.out, Contains(command));
     const CommandResult help = run_command({command, "--help"}, folder.path());
     CHECK(help.exit_code == 0);
@@ -56,6 +56,11 @@ TEST_CASE("wrong usage exits 2 and says so on standard error", "[apps]") {
       {"prepare", "--input", "x", "--output", "y", "--vocab-size", "0"},
       {"eval", "x", "--split", "test"},
       {"eval", "x", "--dtype", "int8"},
+      {"gates"},
+      {"gates", "x"},
+      {"gates", "x", "--output", "y", "--data", "d", "--text", "t"},
+      {"gates", "x", "--output", "y", "--thresholds", "0.5,0.1"},
+      {"gates", "x", "--output", "y", "--confidence", "1"},
   };
   for (const auto& arguments : wrong) {
     const CommandResult result = run_command(arguments, folder.path());
