@@ -83,7 +83,9 @@ void add_what(CLI::App& command, GatesFlags& flags) {
       ->required();
   CLI::Option* data =
       command.add_option("--data", flags.data, "Folder of the token shards [the training data]")->type_name("DIR");
-  command.add_option("--text", flags.text, "A text file instead (also JSONL, .gz, .zst)")->type_name("FILE")->excludes(data);
+  command.add_option("--text", flags.text, "A text file instead (also JSONL, .gz, .zst)")
+      ->type_name("FILE")
+      ->excludes(data);
   command.add_option("--split", flags.split, "Which split")
       ->capture_default_str()
       ->check(CLI::IsMember({"val", "train"}));

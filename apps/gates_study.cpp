@@ -50,7 +50,8 @@ class Studies {
       : flags_(flags), checkpoint_(checkpoint), device_(device) {
     if (flags.every_checkpoint) {
       checkpoints_ = train::list_checkpoints(flags.checkpoint);
-      require(!checkpoints_.empty(), "--every-checkpoint: {} is no run (with checkpoints/step_NNNNNNNN)", flags.checkpoint);
+      require(!checkpoints_.empty(), "--every-checkpoint: {} is no run (with checkpoints/step_NNNNNNNN)",
+              flags.checkpoint);
     }
     if (fs::exists(checkpoint / "trainer.json")) {
       state_ = train::load_trainer_state(checkpoint);
@@ -172,9 +173,8 @@ GatesSource open_gates_source(const GatesFlags& flags, const fs::path& checkpoin
   source.batch = train::batch_options(data, model);
   const auto tokenizer = find_tokenizer(flags, checkpoint, data.data_dir);
   if (tokenizer) {
-    source.classifier.emplace(*tokenizer, flags.categories.empty()
-                                              ? analysis::TokenCategories::built_in()
-                                              : analysis::TokenCategories::load(flags.categories));
+    source.classifier.emplace(*tokenizer, flags.categories.empty() ? analysis::TokenCategories::built_in()
+                                                                   : analysis::TokenCategories::load(flags.categories));
   } else {
     note("no tokenizer.model beside the checkpoint or the data: no token classes, ids instead of pieces");
   }

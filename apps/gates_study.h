@@ -13,7 +13,8 @@
 namespace satformer::apps {
 
 struct GatesFlags {
-  std::string checkpoint, data, text, split = "val", output, tokenizer, categories, dtype = "auto", device = "auto", json;
+  std::string checkpoint, data, text, split = "val", output, tokenizer, categories, dtype = "auto", device = "auto",
+                                      json;
   std::int64_t seq_length = 0, max_tokens = 0, sequences = 0;
   bool overwrite = false, every_checkpoint = false, no_initial = false;
   analysis::StudyOptions study{.gates = {.gates = {}, .text_tokens = 512}, .json = {}};

@@ -15,8 +15,12 @@ using nlohmann::json;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 Plot readers_map(const json& readers) {
-  HeatMap map{.title = "Mean weight of each source", .x_label = "source (0: embedding)", .y_label = "", .columns = {},
-              .rows = {}, .values = {}};
+  HeatMap map{.title = "Mean weight of each source",
+              .x_label = "source (0: embedding)",
+              .y_label = "",
+              .columns = {},
+              .rows = {},
+              .values = {}};
   std::int64_t sources = 0;
   for (const json& reader : readers) sources = std::max(sources, reader["sources"].back().get<std::int64_t>() + 1);
   for (std::int64_t s = 0; s < sources; ++s) map.columns.push_back(std::to_string(s));
@@ -27,12 +31,14 @@ Plot readers_map(const json& readers) {
       row[reader["sources"][i].get<std::size_t>()] = plot_number(reader["weights"]["mean"][i]);
     }
   }
-  return {"access_weights", map.title, "A row reads the depth; a column is the embedding or what a block or module put out.",
-          script_of(map)};
+  return {"access_weights", map.title,
+          "A row reads the depth; a column is the embedding or what a block or module put out.", script_of(map)};
 }
 
 Plot readers_profile(const json& readers) {
-  LinePlot plot{.title = "Weight on early representations", .x_label = "reader, by depth", .y_label = "share",
+  LinePlot plot{.title = "Weight on early representations",
+                .x_label = "reader, by depth",
+                .y_label = "share",
                 .lines = {{"share of all but the newest source", {}, {}}}};
   for (std::size_t i = 0; i < readers.size(); ++i) {
     plot.lines[0].x.push_back(static_cast<double>(i));
@@ -42,8 +48,11 @@ Plot readers_profile(const json& readers) {
 }
 
 Plot lambdas(const json& layers) {
-  LinePlot plot{.title = "Static value mix", .x_label = "layer", .y_label = "weight",
-                .lines = {{"λ1 (first values)", {}, {}}, {"λ2 (own values)", {}, {}}}, .zero_line = true};
+  LinePlot plot{.title = "Static value mix",
+                .x_label = "layer",
+                .y_label = "weight",
+                .lines = {{"λ1 (first values)", {}, {}}, {"λ2 (own values)", {}, {}}},
+                .zero_line = true};
   for (const json& layer : layers) {
     for (std::size_t i = 0; i < 2; ++i) {
       plot.lines[i].x.push_back(layer["layer"].get<double>());
@@ -54,7 +63,11 @@ Plot lambdas(const json& layers) {
 }
 
 Plot static_share(const json& layers) {
-  HeatMap map{.title = "Share of the first values", .x_label = "KV head", .y_label = "layer", .columns = {}, .rows = {},
+  HeatMap map{.title = "Share of the first values",
+              .x_label = "KV head",
+              .y_label = "layer",
+              .columns = {},
+              .rows = {},
               .values = {}};
   for (const json& layer : layers) {
     map.rows.push_back(layer["layer"].dump());

@@ -54,8 +54,8 @@ std::string label_of(const TokenClassifier* classifier, std::int64_t id) {
 
 using MeanOfId = std::pair<double, std::int64_t>;
 
-json means_json(const GateCollector& collector, const TokenClassifier* classifier,
-                const std::vector<MeanOfId>& sorted, std::int64_t wanted) {
+json means_json(const GateCollector& collector, const TokenClassifier* classifier, const std::vector<MeanOfId>& sorted,
+                std::int64_t wanted) {
   json list = json::array();
   const auto count = std::min<std::size_t>(sorted.size(), static_cast<std::size_t>(wanted));
   for (std::size_t i = 0; i < count; ++i) {
@@ -112,8 +112,8 @@ json listed_tokens_json(const GateCollector& collector, const TokenClassifier* c
       if (collector.id_tokens(id) >= options.min_token_count) means.emplace_back(collector.id_mean(cell, id), id);
     }
     std::sort(means.begin(), means.end());  // those of equal means by id
-    json& head = heads.emplace_back(json{{"layer", shape.layers[static_cast<std::size_t>(cell / shape.heads)]},
-                                         {"head", cell % shape.heads}});
+    json& head = heads.emplace_back(
+        json{{"layer", shape.layers[static_cast<std::size_t>(cell / shape.heads)]}, {"head", cell % shape.heads}});
     head["bottom"] = means_json(collector, classifier, means, options.listed_tokens);
     std::sort(means.begin(), means.end(), [](const MeanOfId& a, const MeanOfId& b) {
       return a.first != b.first ? a.first > b.first : a.second < b.second;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -28,8 +29,7 @@ void add_columns(std::vector<Moments>& moments, const at::Tensor& values) {
   const at::Tensor squares = (difference * difference).sum(0);
   moments.resize(static_cast<std::size_t>(x.size(1)));
   for (std::int64_t k = 0; k < x.size(1); ++k) {
-    moments[static_cast<std::size_t>(k)].merge(
-        {x.size(0), mean[k].item<double>(), squares[k].item<double>()});
+    moments[static_cast<std::size_t>(k)].merge({x.size(0), mean[k].item<double>(), squares[k].item<double>()});
   }
 }
 

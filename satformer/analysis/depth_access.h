@@ -22,8 +22,8 @@ struct DepthReader {
   std::int64_t layer = 0;             // the block, 0-based; their number for "output"
   std::vector<std::int64_t> sources;  // 0: embedding; j: output of block j - 1, or of module j - 1
   std::vector<Moments> weights;       // of each source, over tokens
-  Moments early_share;  // |weight| of all sources but the newest, as a share of all |weight|
-  Moments lookback;     // mean distance from the newest source, in sources, weighted by |weight|
+  Moments early_share;                // |weight| of all sources but the newest, as a share of all |weight|
+  Moments lookback;                   // mean distance from the newest source, in sources, weighted by |weight|
 };
 
 struct StaticAccess {

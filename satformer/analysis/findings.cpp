@@ -21,9 +21,10 @@ std::string how_sparse(const json& document) {
   if (!initial.is_null() && !initial["gates"].is_null()) {
     text += fmt::format(" ({} before training)", percent(initial["gates"]["model"]["zero_share"]));
   }
-  return text + fmt::format("; the mean gate is {:.3g}, {:.3g} while open, and adds {:.3g} times the value's own length.",
-                            plot_number(model["mean"]), plot_number(model["mean_while_open"]),
-                            plot_number(model["contribution"]["mean"]));
+  return text +
+         fmt::format("; the mean gate is {:.3g}, {:.3g} while open, and adds {:.3g} times the value's own length.",
+                     plot_number(model["mean"]), plot_number(model["mean_while_open"]),
+                     plot_number(model["contribution"]["mean"]));
 }
 
 // The one with the largest mean magnitude.
@@ -37,25 +38,28 @@ std::string where(const json& gates) {
   const json& layer = strongest(gates["layers"]);
   const json& head = strongest(gates["heads"]);
   const json& top = gates["concentration"]["top"][1];
-  return fmt::format("The gates are largest in layer {} (mean {:.3g}) and in layer {} head {} (mean {:.3g}); the top {} of "
-                     "{} heads have {} of the sum (even: {}), Gini {:.2f}.",
-                     layer["layer"].dump(), plot_number(layer["mean"]), head["layer"].dump(), head["head"].dump(),
-                     plot_number(head["mean"]), top["heads"].dump(), gates["concentration"]["heads"].dump(),
-                     percent(top["share"]), percent(top["even_share"]), plot_number(gates["concentration"]["gini"]));
+  return fmt::format(
+      "The gates are largest in layer {} (mean {:.3g}) and in layer {} head {} (mean {:.3g}); the top {} of "
+      "{} heads have {} of the sum (even: {}), Gini {:.2f}.",
+      layer["layer"].dump(), plot_number(layer["mean"]), head["layer"].dump(), head["head"].dump(),
+      plot_number(head["mean"]), top["heads"].dump(), gates["concentration"]["heads"].dump(), percent(top["share"]),
+      percent(top["even_share"]), plot_number(gates["concentration"]["gini"]));
 }
 
 std::string which_tokens(const json& categories) {
   const json& contrast = categories["model"]["contrast"]["mean"];
-  const auto first = categories["contrast"][0].get<std::string>(), second = categories["contrast"][1].get<std::string>();
+  const auto first = categories["contrast"][0].get<std::string>(),
+             second = categories["contrast"][1].get<std::string>();
   const auto mean_of = [&](const std::string& group) {
     return plot_number(categories["model"]["groups"][group]["mean"]["value"]);
   };
-  std::string text = fmt::format("The mean gate of {} tokens is {:.3g}, of {} tokens {:.3g}", first, mean_of(first), second,
-                                 mean_of(second));
+  std::string text = fmt::format("The mean gate of {} tokens is {:.3g}, of {} tokens {:.3g}", first, mean_of(first),
+                                 second, mean_of(second));
   if (contrast["low"].is_null()) return text + "; too few blocks of text for an interval of the difference.";
   const double low = plot_number(contrast["low"]), high = plot_number(contrast["high"]);
-  return text + fmt::format(": a difference of {:+.3g} [{:+.3g}, {:+.3g}], {}.", plot_number(contrast["value"]), low, high,
-                            low > 0   ? first + " tokens open the gates more"
+  return text + fmt::format(": a difference of {:+.3g} [{:+.3g}, {:+.3g}], {}.", plot_number(contrast["value"]), low,
+                            high,
+                            low > 0    ? first + " tokens open the gates more"
                             : high < 0 ? second + " tokens open the gates more"
                                        : "which the data do not tell from zero");
 }
@@ -79,10 +83,10 @@ std::string readers_sentence(const json& readers) {
     if (most == nullptr || share > plot_number((*most)["early_share"])) most = &reader;
   }
   if (most == nullptr) return "All weights are zero.";
-  return fmt::format("On average {:.1f} % of the weights' magnitude lies on sources before the newest; most of all ({:.1f} %) "
-                     "for {}.",
-                     100.0 * sum / count, 100.0 * plot_number((*most)["early_share"]),
-                     (*most)["reader"].get<std::string>());
+  return fmt::format(
+      "On average {:.1f} % of the weights' magnitude lies on sources before the newest; most of all ({:.1f} %) "
+      "for {}.",
+      100.0 * sum / count, 100.0 * plot_number((*most)["early_share"]), (*most)["reader"].get<std::string>());
 }
 
 }  // namespace

@@ -8,9 +8,7 @@
 
 namespace satformer::analysis {
 
-std::int64_t position_bucket(std::int64_t position) {
-  return std::bit_width(static_cast<std::uint64_t>(position));
-}
+std::int64_t position_bucket(std::int64_t position) { return std::bit_width(static_cast<std::uint64_t>(position)); }
 
 std::int64_t bucket_begin(std::int64_t bucket) { return bucket == 0 ? 0 : std::int64_t{1} << (bucket - 1); }
 

@@ -80,15 +80,15 @@ class GateCollector {
   GateSettings settings_;
   std::int64_t tokens_ = 0;
   std::vector<TokenRow> rows_;
-  std::vector<GateSeries> series_;              // [cell]
-  std::vector<std::int64_t> bucket_tokens_;     // [bucket]
-  std::vector<Sums> bucket_sums_;               // [cell, bucket]
-  std::vector<double> class_tokens_;            // [class, block]
+  std::vector<GateSeries> series_;                // [cell]
+  std::vector<std::int64_t> bucket_tokens_;       // [bucket]
+  std::vector<Sums> bucket_sums_;                 // [cell, bucket]
+  std::vector<double> class_tokens_;              // [class, block]
   std::vector<double> class_alpha_, class_open_;  // [cell, class, block]
-  std::vector<std::int64_t> id_tokens_;         // [id]
-  std::vector<double> id_alpha_;                // [id, cell]
+  std::vector<std::int64_t> id_tokens_;           // [id]
+  std::vector<double> id_alpha_;                  // [id, cell]
   std::vector<std::int64_t> text_ids_, text_classes_;
-  std::vector<float> text_alpha_;               // [token, cell]
+  std::vector<float> text_alpha_;  // [token, cell]
 };
 
 }  // namespace satformer::analysis

@@ -112,8 +112,10 @@ std::string categories_table(const json& categories) {
   const auto add = [&table](const json& part) {
     const std::string layer = part.contains("layer") ? cell(part["layer"]) : "";
     const std::string head = part.contains("head") ? cell(part["head"]) : "";
-    for (const auto& [name, estimates] : part["classes"].items()) add_category(table, {layer, head, "class", name}, estimates);
-    for (const auto& [name, estimates] : part["groups"].items()) add_category(table, {layer, head, "group", name}, estimates);
+    for (const auto& [name, estimates] : part["classes"].items())
+      add_category(table, {layer, head, "class", name}, estimates);
+    for (const auto& [name, estimates] : part["groups"].items())
+      add_category(table, {layer, head, "group", name}, estimates);
     add_category(table, {layer, head, "all", ""}, part["all"]);
     add_category(table, {layer, head, "contrast", ""}, part["contrast"]);
   };
@@ -138,8 +140,8 @@ std::string tokens_table(const json& tokens) {
 }
 
 std::string access_table(const json& access) {
-  Table table({"reader", "layer", "kv_head", "source", "weight_mean", "weight_std", "early_share", "lookback", "lambda1",
-               "lambda2", "contribution_mean", "first_share_mean"});
+  Table table({"reader", "layer", "kv_head", "source", "weight_mean", "weight_std", "early_share", "lookback",
+               "lambda1", "lambda2", "contribution_mean", "first_share_mean"});
   for (const json& layer : access["layers"]) {
     for (std::size_t head = 0; head < layer["contribution"]["mean"].size(); ++head) {
       table.add({"", cell(layer["layer"]), std::to_string(head), "", "", "", "", "", cell(layer["lambda1"]),

@@ -134,8 +134,7 @@ json positions_json(const GateCollector& collector) {
     tokens.push_back(collector.bucket_tokens(bucket));
   }
   for (std::size_t i = 0; i < shape.layers.size(); ++i) {
-    json& layer =
-        layers.emplace_back(profile_json(collector, static_cast<std::int64_t>(i) * shape.heads, shape.heads));
+    json& layer = layers.emplace_back(profile_json(collector, static_cast<std::int64_t>(i) * shape.heads, shape.heads));
     layer["layer"] = shape.layers[i];
   }
   for (std::int64_t cell = 0; cell < shape.cells(); ++cell) {
@@ -158,9 +157,8 @@ json gate_numbers(const GateCollector& collector, const TokenClassifier* classif
           {"heads", heads_json(collector, options.quantiles)},
           {"concentration", concentration_json(collector)},
           {"positions", positions_json(collector)},
-          {"categories", classifier == nullptr
-                             ? json()
-                             : categories_json(collector, classifier->categories(), options.bootstrap)}};
+          {"categories",
+           classifier == nullptr ? json() : categories_json(collector, classifier->categories(), options.bootstrap)}};
 }
 
 json gate_details(const GateCollector& collector, const TokenClassifier* classifier, const GateJsonOptions& options) {

@@ -15,8 +15,8 @@ struct GateJsonOptions {
   std::string gate_function;  // the name of the config key value_residual_gate
   std::vector<double> quantiles{0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99};
   std::int64_t histogram_bins = 40;
-  std::int64_t listed_tokens = 10;     // top and bottom tokens of a head
-  std::int64_t min_token_count = 10;   // a token is listed when the data hold it so often
+  std::int64_t listed_tokens = 10;    // top and bottom tokens of a head
+  std::int64_t min_token_count = 10;  // a token is listed when the data hold it so often
   BootstrapOptions bootstrap;
 };
 

@@ -57,7 +57,8 @@ Plot depth_profile(const json& document, const char* key, const std::string& nam
 }
 
 Plot category_bars(const json& categories) {
-  BarPlot plot{.title = "Mean gate by token class", .y_label = "mean gate", .names = {}, .values = {}, .low = {}, .high = {}};
+  BarPlot plot{
+      .title = "Mean gate by token class", .y_label = "mean gate", .names = {}, .values = {}, .low = {}, .high = {}};
   for (const json& item : categories["classes"]) {
     if (item["tokens"] == 0) continue;
     const auto name = item["name"].get<std::string>();
@@ -67,7 +68,8 @@ Plot category_bars(const json& categories) {
     plot.low.push_back(plot_number(mean["low"]));
     plot.high.push_back(plot_number(mean["high"]));
   }
-  return {"categories", plot.title, "All layers and heads together; the lines are bootstrap intervals.", script_of(plot)};
+  return {"categories", plot.title, "All layers and heads together; the lines are bootstrap intervals.",
+          script_of(plot)};
 }
 
 Line estimate_line(const std::string& title, const json& layers, const std::string& path) {
@@ -95,8 +97,12 @@ void add_category_plots(const json& categories, std::vector<Plot>& plots) {
 }
 
 Plot histograms(const json& histogram) {
-  LinePlot plot{.title = "Distribution of the gates that are not zero", .x_label = "gate", .y_label = "density",
-                .lines = {}, .log_y = true, .ordered = true};
+  LinePlot plot{.title = "Distribution of the gates that are not zero",
+                .x_label = "gate",
+                .y_label = "density",
+                .lines = {},
+                .log_y = true,
+                .ordered = true};
   const auto edges = histogram["edges"].get<std::vector<double>>();
   for (const json& layer : histogram["layers"]) {
     const auto counts = layer["counts"].get<std::vector<double>>();
@@ -110,13 +116,17 @@ Plot histograms(const json& histogram) {
     }
     plot.lines.push_back(std::move(line));
   }
-  return {"histograms", plot.title, "All heads of a layer together; exact zeros count for the density but are not drawn.",
-          script_of(plot)};
+  return {"histograms", plot.title,
+          "All heads of a layer together; exact zeros count for the density but are not drawn.", script_of(plot)};
 }
 
 Plot position_profile(const json& positions) {
-  LinePlot plot{.title = "Mean gate by position", .x_label = "position in the window (from 1)", .y_label = "mean gate",
-                .lines = {}, .log_x = true, .ordered = true};
+  LinePlot plot{.title = "Mean gate by position",
+                .x_label = "position in the window (from 1)",
+                .y_label = "mean gate",
+                .lines = {},
+                .log_x = true,
+                .ordered = true};
   for (const json& layer : positions["layers"]) {
     Line line{.title = layer_name(layer), .x = {}, .y = {}};
     for (std::size_t i = 0; i < positions["from"].size(); ++i) {

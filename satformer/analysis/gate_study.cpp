@@ -29,8 +29,7 @@ class GateObserver : public nn::Observer {
     const auto& layers = collector_.shape().layers;
     const std::int64_t index = std::find(layers.begin(), layers.end(), layer) - layers.begin();
     const at::Tensor alpha = observation.alpha.to(at::kFloat);
-    const at::Tensor contribution =
-        alpha.abs() * head_norms(observation.first_values) / head_norms(observation.values);
+    const at::Tensor contribution = alpha.abs() * head_norms(observation.first_values) / head_norms(observation.values);
     const at::Tensor alpha_here = alpha.cpu().contiguous(), contribution_here = contribution.cpu().contiguous();
     collector_.add(index, floats(alpha_here), floats(contribution_here));
   }

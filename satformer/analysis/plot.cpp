@@ -81,9 +81,10 @@ std::string script_of(const LinePlot& plot) {
     const std::string colour = colour_of(plot, i);
     script += line_block(i, line);
     if (is_band(line)) {
-      bands += fmt::format("$line{} using 1:3:4 with filledcurves fs transparent solid 0.2 noborder lc rgb '{}' "
-                           "notitle, ",
-                           i, colour);
+      bands += fmt::format(
+          "$line{} using 1:3:4 with filledcurves fs transparent solid 0.2 noborder lc rgb '{}' "
+          "notitle, ",
+          i, colour);
     }
     lines += fmt::format("{}$line{} using 1:2 with {} lw 2 pt 7 ps 0.4 lc rgb '{}' {}title {}", i == 0 ? "" : ", ", i,
                          line.x.size() > 60 ? "lines" : "linespoints", colour, line.dashed ? "dt 2 " : "",
@@ -105,20 +106,23 @@ std::string script_of(const HeatMap& map) {
   }
   block += "EOD\n";
   if (!(low < high)) high = (low = std::isfinite(low) ? low : 0.0) + 1.0;
-  std::string script = labels(map.title, map.x_label, map.y_label) + tics("x", map.columns) + tics("y", map.rows) + block;
+  std::string script =
+      labels(map.title, map.x_label, map.y_label) + tics("x", map.columns) + tics("y", map.rows) + block;
   script += "set palette defined (";
   for (std::size_t i = 0; i < kViridis.size(); ++i) {
     script += fmt::format("{}{} '#{:06x}'", i == 0 ? "" : ", ", i, kViridis[i]);
   }
   script += fmt::format(") maxcolors 64\nset cbrange [{}:{}]\nunset grid\nunset key\n", number(low), number(high));
-  script += fmt::format("set xrange [-0.5:{}.5]\nset yrange [-0.5:{}.5]\n", static_cast<std::int64_t>(map.columns.size()) - 1,
-                        static_cast<std::int64_t>(map.rows.size()) - 1);
+  script +=
+      fmt::format("set xrange [-0.5:{}.5]\nset yrange [-0.5:{}.5]\n", static_cast<std::int64_t>(map.columns.size()) - 1,
+                  static_cast<std::int64_t>(map.rows.size()) - 1);
   script += "plot $map matrix with image pixels";
   if (map.columns.size() * map.rows.size() <= kMaxLabelledCells) {
     const std::string middle = number(low + 0.55 * (high - low));
     for (const auto& [sign, colour] : {std::pair{"<", "#ffffff"}, std::pair{">=", "#000001"}}) {
-      script += fmt::format(", $map matrix using 1:2:($3 {} {} ? sprintf('%.2f', $3) : '') with labels font ',8' tc rgb '{}'",
-                            sign, middle, colour);
+      script +=
+          fmt::format(", $map matrix using 1:2:($3 {} {} ? sprintf('%.2f', $3) : '') with labels font ',8' tc rgb '{}'",
+                      sign, middle, colour);
     }
   }
   return script + "\n";
@@ -129,10 +133,11 @@ std::string script_of(const BarPlot& plot) {
   for (std::size_t i = 0; i < plot.values.size(); ++i) {
     script += fmt::format("{} {} {} {}\n", i, number(plot.values[i]), number(plot.low[i]), number(plot.high[i]));
   }
-  return script + fmt::format("EOD\nset xtics rotate by -35\nset xrange [-0.7:{}.7]\nunset key\nset boxwidth 0.7\n"
-                              "plot $bars using 1:2 with boxes fs solid 0.75 noborder lc rgb '#0072b2', "
-                              "$bars using 1:2:3:4 with yerrorbars pt 0 lw 1.5 lc rgb '#444444'\n",
-                              static_cast<std::int64_t>(plot.values.size()) - 1);
+  return script + fmt::format(
+                      "EOD\nset xtics rotate by -35\nset xrange [-0.7:{}.7]\nunset key\nset boxwidth 0.7\n"
+                      "plot $bars using 1:2 with boxes fs solid 0.75 noborder lc rgb '#0072b2', "
+                      "$bars using 1:2:3:4 with yerrorbars pt 0 lw 1.5 lc rgb '#444444'\n",
+                      static_cast<std::int64_t>(plot.values.size()) - 1);
 }
 
 }  // namespace satformer::analysis

@@ -13,7 +13,10 @@ struct StudyOptions {
   GateJsonOptions json;
 };
 
-enum class StudyParts { all, numbers };  // numbers: what can be compared between checkpoints; no histogram, tokens, text
+enum class StudyParts {
+  all,
+  numbers
+};  // numbers: what can be compared between checkpoints; no histogram, tokens, text
 
 // Whether the model has a way to early representations that a study can tell of: all but the plain Transformer.
 bool has_early_access(const models::ModelConfig& config);
@@ -22,7 +25,8 @@ bool has_early_access(const models::ModelConfig& config);
 nlohmann::json study_model(models::LanguageModel& model, const TokenStream& stream, const StudyOptions& options,
                            StudyParts parts);
 
-// What of a study is kept for each checkpoint of a run: without the profile by position and the classes of single heads.
+// What of a study is kept for each checkpoint of a run: without the profile by position and the classes of single
+// heads.
 nlohmann::json for_dynamics(nlohmann::json study);
 
 }  // namespace satformer::analysis

@@ -1,7 +1,10 @@
 #include "satformer/analysis/token_categories.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
+#include <optional>
+#include <system_error>
 
 #include "satformer/analysis/embedded.h"
 #include "satformer/core/error.h"
@@ -15,6 +18,7 @@ using nlohmann::json;
 
 constexpr int kWord = -1;
 constexpr std::uint64_t kMaxFileBytes = 1 << 24;
+constexpr char32_t kMaxCharacter = 0x10ffff;
 constexpr char32_t kNotUtf8 = 0xffffffff;
 
 struct Character {
@@ -35,6 +39,24 @@ Character character_at(std::string_view text, std::size_t at) {
     code = code << 6 | (byte(i) & 0x3f);
   }
   return {code, bytes};
+}
+
+// "U+0061": 0x61.
+std::optional<char32_t> character_number(std::string_view text) {
+  if (!text.starts_with("U+") || text.size() < 6 || text.size() > 8) return std::nullopt;
+  std::uint32_t code = 0;
+  const auto [end, fault] = std::from_chars(text.data() + 2, text.data() + text.size(), code, 16);
+  if (fault != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return code;
+}
+
+// "U+0061..U+007A": both ends; nothing for other texts.
+std::optional<std::pair<char32_t, char32_t>> character_range(std::string_view text) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string_view::npos) return std::nullopt;
+  const auto first = character_number(text.substr(0, dots)), last = character_number(text.substr(dots + 2));
+  if (!first || !last) return std::nullopt;
+  return std::pair{*first, *last};
 }
 
 std::string lower_case(std::string_view word) {
@@ -115,7 +137,8 @@ void TokenCategories::read_class(const json& object, const std::string& source) 
   for (auto [key, member] : {std::pair{"special", &special_}, std::pair{"default", &default_}}) {
     if (!object.contains(key)) continue;
     require(object[key] == true, "{}: {} can only be true", where, in_quotes(key));
-    require(*member < 0, "{}: {} is {} already", where, in_quotes(classes_[static_cast<std::size_t>(std::max(*member, 0))].name), key);
+    require(*member < 0, "{}: {} is {} already", where,
+            in_quotes(classes_[static_cast<std::size_t>(std::max(*member, 0))].name), key);
     *member = index;
   }
   for (const std::string& pattern : text_list(object, "patterns", where)) {
@@ -136,11 +159,9 @@ void TokenCategories::read_class(const json& object, const std::string& source) 
 // Each entry is a text of characters, or a range "U+2010..U+2027".
 void TokenCategories::read_characters(const json& object, int token_class, const std::string& where) {
   for (const std::string& entry : text_list(object, "characters", where)) {
-    unsigned first = 0, last = 0;
-    int read = 0;
-    if (std::sscanf(entry.c_str(), "U+%6x..U+%6x%n", &first, &last, &read) == 2 &&
-        read == static_cast<int>(entry.size())) {
-      require(first <= last && last <= 0x10ffff, "{}: {} is no range of characters", where, in_quotes(entry));
+    if (const auto range = character_range(entry)) {
+      const auto [first, last] = *range;
+      require(first <= last && last <= kMaxCharacter, "{}: {} is no range of characters", where, in_quotes(entry));
       add_range(first, last, token_class, where);
       continue;
     }

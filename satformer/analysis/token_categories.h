@@ -5,7 +5,8 @@
 // A text is cut into units, and each unit has one class:
 //   1. what a class's `patterns` (ECMAScript regular expressions) match, the classes in their order;
 //   2. of the rest, runs of characters of one class's `characters`;
-//   3. runs of other characters are words; a `word_joiners` character between two of them belongs to the word. A word is
+//   3. runs of other characters are words; a `word_joiners` character between two of them belongs to the word. A word
+//   is
 //      looked up, in lower case (ASCII), in the classes' `words`, and is of the `default` class when it is in none.
 // Bytes that are no UTF-8 count as characters of a word.
 #include <cstdint>
@@ -33,8 +34,8 @@ struct TextUnit {
 
 class TokenCategories {
  public:
-  // Error names `source`, the class and what is wrong: bad syntax, an unknown key, a word in two classes, a character in
-  // two classes, a regular expression that is none, no default class.
+  // Error names `source`, the class and what is wrong: bad syntax, an unknown key, a word in two classes, a character
+  // in two classes, a regular expression that is none, no default class.
   static TokenCategories parse(const std::string& text, const std::string& source);
   static TokenCategories load(const std::filesystem::path& path);
   static TokenCategories built_in();

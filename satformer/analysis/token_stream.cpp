@@ -14,9 +14,8 @@ constexpr std::int64_t kStreamTokens = 4096;  // in memory at a time
 
 models::ModelInput model_input(const data::Batch& batch, c10::Device device) {
   const auto move = [device](const at::Tensor& tensor) { return tensor.defined() ? tensor.to(device) : tensor; };
-  return {.input_ids = move(batch.input_ids),
-          .positions = move(batch.positions),
-          .document_ids = move(batch.document_ids)};
+  return {
+      .input_ids = move(batch.input_ids), .positions = move(batch.positions), .document_ids = move(batch.document_ids)};
 }
 
 }  // namespace

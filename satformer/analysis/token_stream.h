@@ -16,8 +16,8 @@ namespace satformer::analysis {
 
 struct StreamOptions {
   data::BatchOptions batch;
-  std::int64_t max_windows = 0;  // from the split's start on; 0: all
-  std::int64_t sequences = 0;    // windows in memory at a time; 0: about 4096 tokens
+  std::int64_t max_windows = 0;    // from the split's start on; 0: all
+  std::int64_t sequences = 0;      // windows in memory at a time; 0: about 4096 tokens
   c10::Device device = c10::kCPU;  // where the model is
   c10::ScalarType dtype = c10::ScalarType::Float;
   std::int64_t max_blocks = 256;                      // of the bootstrap
@@ -36,8 +36,8 @@ class TokenStream {
   const TokenClassifier* classifier() const { return classifier_; }
   const StreamOptions& options() const { return options_; }
 
-  // Runs the model over all batches without gradients. `begin` is told of a batch's tokens before the model runs and the
-  // observer sees its inside.
+  // Runs the model over all batches without gradients. `begin` is told of a batch's tokens before the model runs and
+  // the observer sees its inside.
   void run(models::LanguageModel& model, nn::Observer& observer,
            const std::function<void(std::vector<TokenRow> rows)>& begin) const;
 

@@ -7,10 +7,10 @@
 namespace satformer::analysis {
 namespace {
 
-constexpr std::uint32_t kDroppedBits = 16;                // of a float's 32
-constexpr std::uint32_t kFirstKey = (127 - 20) << 7;      // 2^-20
-constexpr std::uint32_t kLastKey = (127 + 12) << 7;       // 2^12
-constexpr std::size_t kBins = kLastKey - kFirstKey + 2;   // [0, 2^-20) before them, [2^12, infinity) after them
+constexpr std::uint32_t kDroppedBits = 16;               // of a float's 32
+constexpr std::uint32_t kFirstKey = (127 - 20) << 7;     // 2^-20
+constexpr std::uint32_t kLastKey = (127 + 12) << 7;      // 2^12
+constexpr std::size_t kBins = kLastKey - kFirstKey + 2;  // [0, 2^-20) before them, [2^12, infinity) after them
 
 void add_bins(std::vector<std::int64_t>& sum, const std::vector<std::int64_t>& other) {
   if (sum.empty()) sum.resize(other.size());

@@ -23,15 +23,16 @@ struct StaticMixObservation {
   const at::Tensor& first_values;  // [B, T, H_kv, hd]
 };
 
-// The weights with which what follows a block reads the embedding (source 0) and the blocks' outputs (sources 1, 2, ..).
+// The weights with which what follows a block reads the embedding (source 0) and the blocks' outputs (sources 1, 2,
+// ..).
 struct DepthWeightsObservation {
   const at::Tensor& weights;      // [C, S], or [B, T, C, S] where they depend on the token; C ways of reading
   std::int64_t first_source = 0;  // the sources are first_source, first_source + stride, ...
   std::int64_t stride = 1;
 };
 
-// A module's hyper-connection: its input is the first column of A over the streams, A's other columns carry them on, and
-// its output is added with beta.
+// A module's hyper-connection: its input is the first column of A over the streams, A's other columns carry them on,
+// and its output is added with beta.
 struct HyperConnectionObservation {
   const at::Tensor& alpha;  // A [B, T, n, n + 1]
   const at::Tensor& beta;   // [B, T, n]

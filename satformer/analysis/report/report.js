@@ -152,7 +152,8 @@
       element("option", { value: "mean" }, "mean of all"));
     let values = [], current = 0;
 
-    const spans = pieces.map((piece, i) => element("span", { tabIndex: i === 0 ? 0 : -1, "data-token": i }, piece));
+    const spans = pieces.map((piece, i) => element("span", { tabIndex: i === 0 ? 0 : -1, "data-token": i },
+      piece.replaceAll("\n", "\u21b5\n")));
     byId("tokens").append(...spans);
 
     const where = () => `layer ${layers[layerSelect.value].layer}, ` +

@@ -56,7 +56,8 @@ TEST_CASE("the bootstrap's intervals hold the truth about as often as they say",
   constexpr int kTrials = 300;
   for (int trial = 0; trial < kTrials; ++trial) {
     const BlockBootstrap bootstrap(50, {.resamples = 400, .confidence = 0.9, .seed = 9});
-    const auto interval = bootstrap.interval(resampled_mean(bootstrap, noise(50, 100 + static_cast<std::uint64_t>(trial))));
+    const auto interval =
+        bootstrap.interval(resampled_mean(bootstrap, noise(50, 100 + static_cast<std::uint64_t>(trial))));
     held += interval->low <= 2.0 && 2.0 <= interval->high ? 1 : 0;
   }
   // Binomial(300, 0.9) has standard deviation 5.2; the percentile interval of 50 is a little narrow.

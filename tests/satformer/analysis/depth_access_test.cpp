@@ -24,7 +24,8 @@ using namespace satformer::analysis;
 struct AccessSetting : TinyStudy {
   explicit AccessSetting(const std::string& architecture, std::vector<std::string> overrides = {})
       : TinyStudy(with_architecture(architecture, std::move(overrides))) {}
-  static std::vector<std::string> with_architecture(const std::string& architecture, std::vector<std::string> overrides) {
+  static std::vector<std::string> with_architecture(const std::string& architecture,
+                                                    std::vector<std::string> overrides) {
     overrides.push_back("model.architecture=\"" + architecture + "\"");
     return overrides;
   }
@@ -146,8 +147,8 @@ namespace {
 
 // Runs streams of stand-in sources through the matrices of one token, in the layer's own order.
 struct StreamSimulation : nn::Observer {
-  at::Tensor sources, streams;      // [modules + 1, 3], [n, 3]
-  std::vector<at::Tensor> inputs;   // [3] of each module
+  at::Tensor sources, streams;     // [modules + 1, 3], [n, 3]
+  std::vector<at::Tensor> inputs;  // [3] of each module
   std::int64_t tokens = 0;
   void hyper_connection(std::int64_t module, const nn::HyperConnectionObservation& seen) override {
     const at::Tensor alpha = seen.alpha[0][0].to(at::kDouble), beta = seen.beta[0][0].to(at::kDouble);
@@ -196,8 +197,7 @@ TEST_CASE("the matrices that are shown are those that the streams are mixed with
 
 TEST_CASE("a study of another architecture has access and no gates", "[analysis]") {
   const AccessSetting setting("denseformer");
-  const nlohmann::json study =
-      study_model(*setting.model, setting.stream(), {}, StudyParts::all);
+  const nlohmann::json study = study_model(*setting.model, setting.stream(), {}, StudyParts::all);
   CHECK(study["gates"].is_null());
   CHECK(study["access"]["readers"].size() == 3);
   CHECK(study["access"]["readers"][1]["weights"]["mean"].size() == 3);

@@ -114,7 +114,8 @@ TEST_CASE("the collector's sums are those over all tokens", "[analysis]") {
       const double mean = data.mean(cell, cell + 1, [&](const TokenRow& row) { return row.id == id; });
       CHECK(collector.id_mean(cell, id) == Approx(mean).epsilon(1e-12));
     }
-    for (std::int64_t token = 0; token < 70; ++token) CHECK(collector.text_alpha(cell, token) == data.value(cell, token));
+    for (std::int64_t token = 0; token < 70; ++token)
+      CHECK(collector.text_alpha(cell, token) == data.value(cell, token));
   }
   CHECK(collector.text_ids().size() == 70);
   CHECK(collector.layer(1).mean() == Approx(data.mean(3, 6, all)).epsilon(1e-12));
@@ -159,7 +160,8 @@ TEST_CASE("a class without tokens has no estimate", "[analysis]") {
       R"({"name": "three", "contrast": ["a", "c"], "classes": [{"name": "x", "group": "b", "special": true},
           {"name": "y", "group": "a", "default": true}, {"name": "z", "group": "c", "words": ["z"]}]})",
       "three.json");
-  const CategoryTable table = category_table(data.collector, categories, BlockBootstrap(kBlocks, {.resamples = 100}), 0, 6);
+  const CategoryTable table =
+      category_table(data.collector, categories, BlockBootstrap(kBlocks, {.resamples = 100}), 0, 6);
   CHECK(std::isnan(table.classes[2].mean.value));
   CHECK_FALSE(table.classes[2].mean.interval.has_value());
   CHECK(std::isnan(table.contrast.mean.value));

@@ -92,7 +92,8 @@ TEST_CASE("a field of a table is quoted where it must be", "[analysis]") {
 TEST_CASE("each kind of document has its plots, and gnuplot draws them", "[analysis]") {
   const std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> kinds{
       {{},
-       {"heads_mean", "heads_open", "depth_mean", "depth_zero", "histograms", "positions", "dynamics_mean", "dynamics_zero"}},
+       {"heads_mean", "heads_open", "depth_mean", "depth_zero", "histograms", "positions", "dynamics_mean",
+        "dynamics_zero"}},
       {{"model.architecture=\"resformer\""}, {"lambdas", "first_share", "dynamics_lambda1"}},
       {{"model.architecture=\"denseformer\""}, {"access_weights", "access_depth", "dynamics_early_share"}},
       {{"model.architecture=\"muddformer\""}, {"access_weights", "access_depth", "dynamics_early_share"}},
@@ -113,7 +114,8 @@ TEST_CASE("each kind of document has its plots, and gnuplot draws them", "[analy
     }
     CHECK_FALSE(std::filesystem::exists(folder / "plots/plots.gnuplot"));
     const std::string page = testing::read_text(folder / "report.html");
-    for (const std::string& name : names) CHECK_THAT(page, Contains("<figure id=\"plot-" + name + "\"><svg role=\"img\""));
+    for (const std::string& name : names)
+      CHECK_THAT(page, Contains("<figure id=\"plot-" + name + "\"><svg role=\"img\""));
     CHECK(page.find("id='gp") == std::string::npos);  // ids of one picture only
     CHECK(json::parse(testing::read_text(folder / "gates.json")) == document);
     CHECK(findings(document).size() >= 1);
@@ -131,11 +133,16 @@ TEST_CASE("plots with few or no values are drawn", "[analysis]") {
   if (!have_gnuplot()) return;
   const double none = std::numeric_limits<double>::quiet_NaN();
   const testing::TemporaryFolder folder;
-  const LinePlot lines{.title = "It's", .x_label = "x_1", .y_label = "", .lines = {{"a'b", {1, 2}, {none, 1}, {0, 0}, {1, 2}}}};
+  const LinePlot lines{
+      .title = "It's", .x_label = "x_1", .y_label = "", .lines = {{"a'b", {1, 2}, {none, 1}, {0, 0}, {1, 2}}}};
   const HeatMap one{.title = "", .x_label = "", .y_label = "", .columns = {"0"}, .rows = {"0"}, .values = {{0.0}}};
-  const HeatMap gaps{.title = "", .x_label = "", .y_label = "", .columns = {"0", "1"}, .rows = {"0"}, .values = {{none, 1}}};
-  const BarPlot bars{.title = "", .y_label = "", .names = {"a", "b"}, .values = {1, none}, .low = {none, none}, .high = {none, none}};
-  CHECK_NOTHROW(draw({{"lines", "", "", script_of(lines)}, {"one", "", "", script_of(one)}, {"gaps", "", "", script_of(gaps)},
+  const HeatMap gaps{
+      .title = "", .x_label = "", .y_label = "", .columns = {"0", "1"}, .rows = {"0"}, .values = {{none, 1}}};
+  const BarPlot bars{
+      .title = "", .y_label = "", .names = {"a", "b"}, .values = {1, none}, .low = {none, none}, .high = {none, none}};
+  CHECK_NOTHROW(draw({{"lines", "", "", script_of(lines)},
+                      {"one", "", "", script_of(one)},
+                      {"gaps", "", "", script_of(gaps)},
                       {"bars", "", "", script_of(bars)}},
                      folder.path()));
 }

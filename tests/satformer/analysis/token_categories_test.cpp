@@ -43,23 +43,41 @@ std::string error_of_file(const std::string& text) {
 
 TEST_CASE("the built-in categories tell English words apart", "[analysis]") {
   const TokenCategories categories = TokenCategories::built_in();
-  CHECK(named(categories, "And the LORD didn't make 23 well-known kings,\n") ==
-        Units{{"And", "conjunction"}, {" ", "space"},      {"the", "determiner"},       {" ", "space"},
-              {"LORD", "content"},    {" ", "space"},      {"didn't", "auxiliary"},     {" ", "space"},
-              {"make", "content"},    {" ", "space"},      {"23", "digits"},            {" ", "space"},
-              {"well-known", "content"}, {" ", "space"},   {"kings", "content"},        {",", "punctuation"},
-              {"\n", "line_end"}});
+  CHECK(named(categories, "And the LORD didn't make 23 well-known kings,\n") == Units{{"And", "conjunction"},
+                                                                                      {" ", "space"},
+                                                                                      {"the", "determiner"},
+                                                                                      {" ", "space"},
+                                                                                      {"LORD", "content"},
+                                                                                      {" ", "space"},
+                                                                                      {"didn't", "auxiliary"},
+                                                                                      {" ", "space"},
+                                                                                      {"make", "content"},
+                                                                                      {" ", "space"},
+                                                                                      {"23", "digits"},
+                                                                                      {" ", "space"},
+                                                                                      {"well-known", "content"},
+                                                                                      {" ", "space"},
+                                                                                      {"kings", "content"},
+                                                                                      {",", "punctuation"},
+                                                                                      {"\n", "line_end"}});
   CHECK(named(categories, "thou shalt not").front().second == "pronoun");
-  CHECK(named(categories, "don\xe2\x80\x99t").front() == std::pair<std::string, std::string>{"don\xe2\x80\x99t", "auxiliary"});
+  CHECK(named(categories, "don\xe2\x80\x99t").front() ==
+        std::pair<std::string, std::string>{"don\xe2\x80\x99t", "auxiliary"});
   CHECK(named(categories, "dogs' --").front() == std::pair<std::string, std::string>{"dogs", "content"});
   CHECK(named(categories, "caf\xc3\xa9 \xd1\x8f").front().second == "content");
 }
 
 TEST_CASE("markup goes before words", "[analysis]") {
   const TokenCategories categories = TokenCategories::built_in();
-  CHECK(named(categories, "a<br/>see https://x.org/y &amp; z") ==
-        Units{{"a", "determiner"}, {"<br/>", "markup"}, {"see", "content"}, {" ", "space"},
-              {"https://x.org/y", "markup"}, {" ", "space"}, {"&amp;", "markup"}, {" ", "space"}, {"z", "content"}});
+  CHECK(named(categories, "a<br/>see https://x.org/y &amp; z") == Units{{"a", "determiner"},
+                                                                        {"<br/>", "markup"},
+                                                                        {"see", "content"},
+                                                                        {" ", "space"},
+                                                                        {"https://x.org/y", "markup"},
+                                                                        {" ", "space"},
+                                                                        {"&amp;", "markup"},
+                                                                        {" ", "space"},
+                                                                        {"z", "content"}});
   CHECK(named(categories, "1 < 2 and 3 > 2")[2].second == "punctuation");
 }
 
@@ -80,11 +98,11 @@ TEST_CASE("bytes that are no UTF-8 belong to words", "[analysis]") {
 }
 
 TEST_CASE("a user's own categories", "[analysis]") {
-  const TokenCategories categories = TokenCategories::parse(
-      file_with(R"({"name": "colour", "group": "other", "words": ["Red", "rot"]},
+  const TokenCategories categories =
+      TokenCategories::parse(file_with(R"({"name": "colour", "group": "other", "words": ["Red", "rot"]},
                    {"name": "tag", "group": "none", "patterns": ["@[a-z]+"]},
                    {"name": "sign", "group": "none", "characters": ["!?", "U+0020..U+0020"]})"),
-      "f.json");
+                             "f.json");
   CHECK(named(categories, "rED hat @me!?") ==
         Units{{"rED", "colour"}, {" ", "sign"}, {"hat", "word"}, {" ", "sign"}, {"@me", "tag"}, {"!?", "sign"}});
 }
@@ -92,7 +110,8 @@ TEST_CASE("a user's own categories", "[analysis]") {
 TEST_CASE("faulty categories are told by file, class and fault", "[analysis]") {
   CHECK_THAT(error_of_file("{"), Contains("f.json:"));
   CHECK_THAT(error_of_file(R"({"name": "x", "contrast": ["a", "b"], "classes": []})"), Contains("\"special\": true"));
-  CHECK_THAT(error_of_file(file_with(R"({"name": "a", "group": "none", "wrods": ["x"]})")), Contains("unknown key \"wrods\""));
+  CHECK_THAT(error_of_file(file_with(R"({"name": "a", "group": "none", "wrods": ["x"]})")),
+             Contains("unknown key \"wrods\""));
   CHECK_THAT(error_of_file(file_with(R"({"name": "a", "group": "none", "words": "x"})")),
              Contains("class \"a\": \"words\" must be a list of texts"));
   CHECK_THAT(error_of_file(file_with(R"({"name": "a", "group": "none", "words": ["x", "X"]})")),

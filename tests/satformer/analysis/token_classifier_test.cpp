@@ -88,7 +88,9 @@ TEST_CASE("pieces without text are special and end words", "[analysis]") {
   for (const std::int64_t id : ids_of("me")) ids.push_back(id);
   ids.push_back(100'000);  // of a model with more ids than pieces
   const std::vector<int> classes = classifier.classify(ids);
-  const auto name = [&](std::size_t i) { return classifier.categories().classes()[static_cast<std::size_t>(classes[i])].name; };
+  const auto name = [&](std::size_t i) {
+    return classifier.categories().classes()[static_cast<std::size_t>(classes[i])].name;
+  };
   CHECK(name(first - 1) == "determiner");
   CHECK(name(first) == "special");
   CHECK(name(first + 1) == "pronoun");

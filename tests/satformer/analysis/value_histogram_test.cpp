@@ -79,7 +79,8 @@ TEST_CASE("counts between edges are exact", "[analysis]") {
 }
 
 TEST_CASE("display edges ascend and are edges of bins", "[analysis]") {
-  for (const auto& [low, high] : {std::pair{0.0, 0.8}, std::pair{-1.0, 1.0}, std::pair{0.0, 1e-3}, std::pair{-5.0, 0.0}}) {
+  for (const auto& [low, high] :
+       {std::pair{0.0, 0.8}, std::pair{-1.0, 1.0}, std::pair{0.0, 1e-3}, std::pair{-5.0, 0.0}}) {
     const std::vector<double> edges = display_edges(low, high, 40);
     CAPTURE(low, high);
     REQUIRE(edges.size() >= 30);
