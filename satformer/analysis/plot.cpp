@@ -62,8 +62,8 @@ bool is_band(const Line& line) { return line.low.size() == line.x.size() && line
 std::string line_block(std::size_t index, const Line& line) {
   std::string block = fmt::format("$line{} << EOD\n", index);
   for (std::size_t i = 0; i < line.x.size(); ++i) {
-    block += number(line.x[i]) + " " + number(line.y[i]);
-    if (is_band(line)) block += " " + number(line.low[i]) + " " + number(line.high[i]);
+    block += fmt::format("{} {}", number(line.x[i]), number(line.y[i]));
+    if (is_band(line)) block += fmt::format(" {} {}", number(line.low[i]), number(line.high[i]));
     block += '\n';
   }
   return block + "EOD\n";
@@ -100,7 +100,7 @@ std::string script_of(const HeatMap& map) {
   for (const std::vector<double>& row : map.values) {
     for (const double value : row) {
       if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
-      block += number(value) + " ";
+      block += fmt::format("{} ", number(value));
     }
     block += '\n';
   }

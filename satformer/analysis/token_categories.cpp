@@ -85,6 +85,23 @@ std::vector<std::string> text_list(const json& object, const char* key, const st
   return found->get<std::vector<std::string>>();
 }
 
+// std::regex uses stack for each repetition that it tries, so a match must not be as long as the text.
+void require_bounded(const std::string& pattern, const std::string& where) {
+  bool in_brackets = false;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c == '\\') {
+      ++i;
+    } else if (c == '[' || c == ']') {
+      in_brackets = c == '[';
+    } else if (!in_brackets) {
+      const bool open_ended = c == '*' || c == '+' || pattern.compare(i, 2, ",}") == 0;
+      require(!open_ended, "{}: the pattern {} repeats without bound; write {{0,200}} for * and {{1,200}} for +", where,
+              in_quotes(pattern));
+    }
+  }
+}
+
 void check_keys(const json& object, std::initializer_list<std::string_view> known, const std::string& where) {
   require(object.is_object(), "{}: expected an object, got {}", where, shortened(object));
   for (const auto& [key, unused] : object.items()) {
@@ -142,6 +159,7 @@ void TokenCategories::read_class(const json& object, const std::string& source) 
     *member = index;
   }
   for (const std::string& pattern : text_list(object, "patterns", where)) {
+    require_bounded(pattern, where);
     try {
       patterns_.emplace_back(std::regex(pattern, std::regex::ECMAScript | std::regex::optimize), index);
     } catch (const std::regex_error& error) {

@@ -100,7 +100,7 @@ TEST_CASE("bytes that are no UTF-8 belong to words", "[analysis]") {
 TEST_CASE("a user's own categories", "[analysis]") {
   const TokenCategories categories =
       TokenCategories::parse(file_with(R"({"name": "colour", "group": "other", "words": ["Red", "rot"]},
-                   {"name": "tag", "group": "none", "patterns": ["@[a-z]+"]},
+                   {"name": "tag", "group": "none", "patterns": ["@[a-z+*]{1,20}\\+?"]},
                    {"name": "sign", "group": "none", "characters": ["!?", "U+0020..U+0020"]})"),
                              "f.json");
   CHECK(named(categories, "rED hat @me!?") ==
@@ -118,6 +118,10 @@ TEST_CASE("faulty categories are told by file, class and fault", "[analysis]") {
              Contains("the word \"X\" is in class \"a\" already"));
   CHECK_THAT(error_of_file(file_with(R"({"name": "a", "group": "none", "patterns": ["("]})")),
              Contains("\"(\" is no regular expression"));
+  for (const char* pattern : {"a*", "a+", "(ab){2,}"}) {
+    const std::string faulty = std::string(R"({"name": "a", "group": "none", "patterns": [")") + pattern + "\"]}";
+    CHECK_THAT(error_of_file(file_with(faulty)), Contains("repeats without bound"));
+  }
   CHECK_THAT(error_of_file(file_with(R"({"name": "a", "group": "none", "characters": ["ab", "U+0061..U+007A"]})")),
              Contains("U+0062 is in two classes"));
   CHECK_THAT(error_of_file(file_with(R"({"name": "a", "group": "none", "characters": ["U+007A..U+0061"]})")),
