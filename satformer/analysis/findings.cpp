@@ -53,6 +53,9 @@ std::string which_tokens(const json& categories) {
   const auto mean_of = [&](const std::string& group) {
     return plot_number(categories["model"]["groups"][group]["mean"]["value"]);
   };
+  for (const std::string& group : {first, second}) {
+    if (!std::isfinite(mean_of(group))) return fmt::format("The data hold no {} tokens to compare.", group);
+  }
   std::string text = fmt::format("The mean gate of {} tokens is {:.3g}, of {} tokens {:.3g}", first, mean_of(first),
                                  second, mean_of(second));
   if (contrast["low"].is_null()) return text + "; too few blocks of text for an interval of the difference.";

@@ -158,6 +158,7 @@ std::vector<Plot> gate_plots(const json& document) {
   }
   add_access_plots(document, plots);
   add_dynamics_plots(document, plots);
+  std::erase_if(plots, [](const Plot& plot) { return plot.script.empty(); });
   return plots;
 }
 

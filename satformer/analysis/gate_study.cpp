@@ -1,7 +1,6 @@
 #include "satformer/analysis/gate_study.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/abs.h>
 #include <ATen/ops/linalg_vector_norm.h>
 
 #include <algorithm>

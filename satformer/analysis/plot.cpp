@@ -57,7 +57,13 @@ std::string tics(const char* axis, const std::vector<std::string>& names) {
   return fmt::format("set {}tics ({})\n", axis, list);
 }
 
-bool is_band(const Line& line) { return line.low.size() == line.x.size() && line.high.size() == line.x.size(); }
+bool has_values(const std::vector<double>& values) {
+  return std::any_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+}
+
+bool is_band(const Line& line) {
+  return line.low.size() == line.x.size() && line.high.size() == line.x.size() && has_values(line.low);
+}
 
 std::string line_block(std::size_t index, const Line& line) {
   std::string block = fmt::format("$line{} << EOD\n", index);
@@ -78,6 +84,7 @@ std::string script_of(const LinePlot& plot) {
   script += plot.lines.size() > kMaxKeyLines ? "set key outside right font ',8'\n" : "set key outside right\n";
   for (std::size_t i = 0; i < plot.lines.size(); ++i) {
     const Line& line = plot.lines[i];
+    if (!has_values(line.y)) continue;
     const std::string colour = colour_of(plot, i);
     script += line_block(i, line);
     if (is_band(line)) {
@@ -86,10 +93,11 @@ std::string script_of(const LinePlot& plot) {
           "notitle, ",
           i, colour);
     }
-    lines += fmt::format("{}$line{} using 1:2 with {} lw 2 pt 7 ps 0.4 lc rgb '{}' {}title {}", i == 0 ? "" : ", ", i,
-                         line.x.size() > 60 ? "lines" : "linespoints", colour, line.dashed ? "dt 2 " : "",
-                         quoted(line.title));
+    lines += fmt::format("{}$line{} using 1:2 with {} lw 2 pt 7 ps 0.4 lc rgb '{}' {}title {}",
+                         lines.empty() ? "" : ", ", i, line.x.size() > 60 ? "lines" : "linespoints", colour,
+                         line.dashed ? "dt 2 " : "", quoted(line.title));
   }
+  if (lines.empty()) return "";
   if (plot.zero_line) script += "set arrow from graph 0, first 0 to graph 1, first 0 nohead lc rgb '#888888' lw 0.8\n";
   return script + "plot " + bands + lines + "\n";
 }
@@ -105,7 +113,8 @@ std::string script_of(const HeatMap& map) {
     block += '\n';
   }
   block += "EOD\n";
-  if (!(low < high)) high = (low = std::isfinite(low) ? low : 0.0) + 1.0;
+  if (low > high) return "";
+  if (low == high) high = low + 1.0;
   std::string script =
       labels(map.title, map.x_label, map.y_label) + tics("x", map.columns) + tics("y", map.rows) + block;
   script += "set palette defined (";
@@ -129,6 +138,7 @@ std::string script_of(const HeatMap& map) {
 }
 
 std::string script_of(const BarPlot& plot) {
+  if (!has_values(plot.values)) return "";
   std::string script = labels(plot.title, "", plot.y_label) + tics("x", plot.names) + "$bars << EOD\n";
   for (std::size_t i = 0; i < plot.values.size(); ++i) {
     script += fmt::format("{} {} {} {}\n", i, number(plot.values[i]), number(plot.low[i]), number(plot.high[i]));

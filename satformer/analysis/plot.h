@@ -38,6 +38,7 @@ struct Plot {
   std::string name, title, caption, script;
 };
 
+// Empty when there is no value to draw; a line without values is left out.
 std::string script_of(const LinePlot& plot);
 std::string script_of(const HeatMap& map);
 std::string script_of(const BarPlot& plot);

@@ -3,7 +3,8 @@
 // configs/analysis/token_categories.json, which is also compiled in; docs/gates.md has its format.
 //
 // A text is cut into units, and each unit has one class:
-//   1. what a class's `patterns` (ECMAScript regular expressions without unbounded repetition) match, the classes in their
+//   1. what a class's `patterns` (ECMAScript regular expressions without unbounded repetition) match, the classes in
+//   their
 //      order;
 //   2. of the rest, runs of characters of one class's `characters`;
 //   3. runs of other characters are words; a `word_joiners` character between two of them belongs to the word. A word

@@ -97,7 +97,7 @@ std::string Tokenizer::piece_text(std::int64_t id) const {
   std::string text = processor.IdToPiece(piece_id);
   if (processor.IsByte(piece_id)) return {static_cast<char>(std::stoi(text.substr(3, 2), nullptr, 16))};  // <0xE2>
   for (std::size_t at = 0; (at = text.find(kSpaceSymbol, at)) != std::string::npos; ++at) {
-    text.replace(at, kSpaceSymbol.size(), " ");
+    text.replace(at, kSpaceSymbol.size(), 1, ' ');
   }
   return text;
 }

@@ -1,6 +1,7 @@
 #include "satformer/analysis/gate_report.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "satformer/analysis/gate_csv.h"
 #include "satformer/analysis/gate_plots.h"
@@ -129,9 +130,15 @@ TEST_CASE("gnuplot's refusal is told in its own words", "[analysis]") {
                     Contains("gnuplot could not draw bad.svg") && Contains("nonsense"));
 }
 
-TEST_CASE("plots with few or no values are drawn", "[analysis]") {
-  if (!have_gnuplot()) return;
+TEST_CASE("plots without values are left out, with few they are drawn", "[analysis]") {
   const double none = std::numeric_limits<double>::quiet_NaN();
+  CHECK(script_of(LinePlot{.title = "", .x_label = "", .y_label = "", .lines = {{"a", {1, 2}, {none, none}}}}).empty());
+  CHECK(
+      script_of(HeatMap{.title = "", .x_label = "", .y_label = "", .columns = {"0"}, .rows = {"0"}, .values = {{none}}})
+          .empty());
+  CHECK(script_of(BarPlot{.title = "", .y_label = "", .names = {"a"}, .values = {none}, .low = {none}, .high = {none}})
+            .empty());
+  if (!have_gnuplot()) return;
   const testing::TemporaryFolder folder;
   const LinePlot lines{
       .title = "It's", .x_label = "x_1", .y_label = "", .lines = {{"a'b", {1, 2}, {none, 1}, {0, 0}, {1, 2}}}};
