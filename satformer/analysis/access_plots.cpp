@@ -39,7 +39,8 @@ Plot readers_profile(const json& readers) {
   LinePlot plot{.title = "Weight on early representations",
                 .x_label = "reader, by depth",
                 .y_label = "share",
-                .lines = {{"share of all but the newest source", {}, {}}}};
+                .lines = {{"share of all but the newest source", {}, {}}},
+                .whole_x = true};
   for (std::size_t i = 0; i < readers.size(); ++i) {
     plot.lines[0].x.push_back(static_cast<double>(i));
     plot.lines[0].y.push_back(plot_number(readers[i]["early_share"]));
@@ -52,7 +53,8 @@ Plot lambdas(const json& layers) {
                 .x_label = "layer",
                 .y_label = "weight",
                 .lines = {{"λ1 (first values)", {}, {}}, {"λ2 (own values)", {}, {}}},
-                .zero_line = true};
+                .zero_line = true,
+                .whole_x = true};
   for (const json& layer : layers) {
     for (std::size_t i = 0; i < 2; ++i) {
       plot.lines[i].x.push_back(layer["layer"].get<double>());

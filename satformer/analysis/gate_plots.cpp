@@ -43,7 +43,7 @@ const json* initial_gates(const json& document) {
 }
 
 Plot depth_profile(const json& document, const char* key, const std::string& name, const std::string& title) {
-  LinePlot plot{.title = title, .x_label = "layer", .y_label = title, .lines = {}};
+  LinePlot plot{.title = title, .x_label = "layer", .y_label = title, .lines = {}, .whole_x = true};
   const json& layers = document["gates"]["layers"];
   plot.lines.push_back({"trained", column(layers, "layer"), column(layers, key)});
   std::string caption = "All heads of a layer together.";
@@ -80,7 +80,8 @@ Line estimate_line(const std::string& title, const json& layers, const std::stri
 void add_category_plots(const json& categories, std::vector<Plot>& plots) {
   plots.push_back(category_bars(categories));
   const json& layers = categories["layers"];
-  LinePlot groups{.title = "Mean gate by token group", .x_label = "layer", .y_label = "mean gate", .lines = {}};
+  LinePlot groups{
+      .title = "Mean gate by token group", .x_label = "layer", .y_label = "mean gate", .lines = {}, .whole_x = true};
   std::set<std::string> names;
   for (const json& item : categories["classes"]) {
     if (item["tokens"] != 0) names.insert(item["group"].get<std::string>());
@@ -91,7 +92,8 @@ void add_category_plots(const json& categories, std::vector<Plot>& plots) {
   plots.push_back({"category_depth", groups.title, "Bands are bootstrap intervals.", script_of(groups)});
   const std::string title = fmt::format("Mean gate, {} minus {}", categories["contrast"][0].get<std::string>(),
                                         categories["contrast"][1].get<std::string>());
-  LinePlot contrast{.title = title, .x_label = "layer", .y_label = "difference", .lines = {}, .zero_line = true};
+  LinePlot contrast{
+      .title = title, .x_label = "layer", .y_label = "difference", .lines = {}, .zero_line = true, .whole_x = true};
   contrast.lines.push_back(estimate_line("difference", layers, "/contrast/mean"));
   plots.push_back({"contrast", title, "The band is the bootstrap interval of the difference.", script_of(contrast)});
 }

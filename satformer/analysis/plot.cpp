@@ -65,6 +65,15 @@ bool is_band(const Line& line) {
   return line.low.size() == line.x.size() && line.high.size() == line.x.size() && has_values(line.low);
 }
 
+// A tic at every whole number, or at as many as there is room for.
+std::string whole_tics(const LinePlot& plot) {
+  double first = INFINITY, last = -INFINITY;
+  for (const Line& line : plot.lines) {
+    for (const double x : line.x) first = std::min(first, x), last = std::max(last, x);
+  }
+  return first <= last ? fmt::format("set xtics {}\n", std::max(1.0, std::ceil((last - first) / 16))) : "";
+}
+
 std::string line_block(std::size_t index, const Line& line) {
   std::string block = fmt::format("$line{} << EOD\n", index);
   for (std::size_t i = 0; i < line.x.size(); ++i) {
@@ -81,6 +90,7 @@ std::string script_of(const LinePlot& plot) {
   std::string script = labels(plot.title, plot.x_label, plot.y_label), bands, lines;
   if (plot.log_x) script += "set logscale x 2\n";
   if (plot.log_y) script += "set logscale y 10\n";
+  if (plot.whole_x) script += whole_tics(plot);
   script += plot.lines.size() > kMaxKeyLines ? "set key outside right font ',8'\n" : "set key outside right\n";
   for (std::size_t i = 0; i < plot.lines.size(); ++i) {
     const Line& line = plot.lines[i];
@@ -98,7 +108,9 @@ std::string script_of(const LinePlot& plot) {
                          line.dashed ? "dt 2 " : "", quoted(line.title));
   }
   if (lines.empty()) return "";
-  if (plot.zero_line) script += "set arrow from graph 0, first 0 to graph 1, first 0 nohead lc rgb '#888888' lw 0.8\n";
+  if (plot.zero_line)
+    script +=
+        "set yrange [*<0:0<*]\nset arrow from graph 0, first 0 to graph 1, first 0 nohead lc rgb '#888888' lw 0.8\n";
   return script + "plot " + bands + lines + "\n";
 }
 
@@ -143,11 +155,12 @@ std::string script_of(const BarPlot& plot) {
   for (std::size_t i = 0; i < plot.values.size(); ++i) {
     script += fmt::format("{} {} {} {}\n", i, number(plot.values[i]), number(plot.low[i]), number(plot.high[i]));
   }
-  return script + fmt::format(
-                      "EOD\nset xtics rotate by -35\nset xrange [-0.7:{}.7]\nunset key\nset boxwidth 0.7\n"
-                      "plot $bars using 1:2 with boxes fs solid 0.75 noborder lc rgb '#0072b2', "
-                      "$bars using 1:2:3:4 with yerrorbars pt 0 lw 1.5 lc rgb '#444444'\n",
-                      static_cast<std::int64_t>(plot.values.size()) - 1);
+  return script +
+         fmt::format(
+             "EOD\nset xtics rotate by -35\nset yrange [*<0:0<*]\nset xrange [-0.7:{}.7]\nunset key\nset boxwidth 0.7\n"
+             "plot $bars using 1:2 with boxes fs solid 0.75 noborder lc rgb '#0072b2', "
+             "$bars using 1:2:3:4 with yerrorbars pt 0 lw 1.5 lc rgb '#444444'\n",
+             static_cast<std::int64_t>(plot.values.size()) - 1);
 }
 
 }  // namespace satformer::analysis

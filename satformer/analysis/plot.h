@@ -19,6 +19,7 @@ struct LinePlot {
   bool log_x = false, log_y = false;
   bool ordered = false;  // the lines' order means something: their colours run along a scale
   bool zero_line = false;
+  bool whole_x = false;  // x counts something: layers
 };
 
 struct HeatMap {

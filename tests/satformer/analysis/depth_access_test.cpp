@@ -186,7 +186,7 @@ TEST_CASE("the matrices that are shown are those that the streams are mixed with
         nn::HyperConnectionOptions{.hidden_size = 8, .expansion_rate = 3, .index = 1, .dynamic = dynamic},
         at::TensorOptions().dtype(at::kFloat));
     const at::NoGradGuard no_grad;
-    for (const at::Tensor& parameter : connection->parameters()) parameter.add_(at::randn_like(parameter), 0.5);
+    for (const auto& item : connection->named_parameters()) item.value().add_(at::randn_like(item.value()), 0.5);
     const at::Tensor streams = at::randn({2, 5, 3, 8});
     const nn::HyperConnectionRead read = connection->read(streams);
     const at::Tensor mixed = at::matmul(connection->alpha(read).transpose(-2, -1), streams);
