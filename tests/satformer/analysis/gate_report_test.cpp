@@ -97,7 +97,9 @@ TEST_CASE("each kind of document has its plots, and gnuplot draws them", "[analy
         "dynamics_zero"}},
       {{"model.architecture=\"resformer\""}, {"lambdas", "first_share", "dynamics_lambda1"}},
       {{"model.architecture=\"denseformer\""}, {"access_weights", "access_depth", "dynamics_early_share"}},
-      {{"model.architecture=\"muddformer\""}, {"access_weights", "access_depth", "dynamics_early_share"}},
+      {{"model.architecture=\"muddformer\""}, {"access_weights"}},  // weights of zero have no early share
+      {{"model.architecture=\"muddformer\"", "use_pre_post_da_norm=false"},
+       {"access_weights", "access_depth", "dynamics_early_share"}},
       {{"model.architecture=\"hyperconnections\""}, {"access_weights", "access_depth", "dynamics_early_share"}},
   };
   for (const auto& [overrides, names] : kinds) {

@@ -128,7 +128,7 @@ TEST_CASE("faulty categories are told by file, class and fault", "[analysis]") {
              Contains("no range of characters"));
   CHECK_THAT(error_of_file(file_with(R"({"name": "word", "group": "none"})")), Contains("class \"word\": given twice"));
   CHECK_THAT(error_of_file(file_with(R"({"name": "a", "group": "none", "default": true})")),
-             Contains("\"default\" is \"word\" already"));
+             Contains("class \"a\": \"word\" is default already"));
   std::string contrast = file_with("");
   contrast.replace(contrast.find("\"none\"]"), 6, "\"nome\"");
   CHECK_THAT(error_of_file(contrast), Contains("names \"nome\", which is the group of no class"));

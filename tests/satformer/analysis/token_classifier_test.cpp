@@ -93,7 +93,7 @@ TEST_CASE("pieces without text are special and end words", "[analysis]") {
   };
   CHECK(name(first - 1) == "determiner");
   CHECK(name(first) == "special");
-  CHECK(name(first + 1) == "pronoun");
+  CHECK(name(ids.size() - 2) == "pronoun");
   CHECK(name(ids.size() - 1) == "special");
   CHECK(classifier.classify(std::span<const std::int64_t>()).empty());
   CHECK(classifier.label(end) == "</s>");
