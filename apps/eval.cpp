@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "apps/checkpoint_data.h"
 #include "apps/commands.h"
 #include "apps/options.h"
 #include "satformer/core/config.h"
@@ -37,19 +38,6 @@ std::optional<std::int64_t> text_bytes(const std::filesystem::path& checkpoint, 
     if (bytes > 0) return bytes;
   }
   return std::nullopt;
-}
-
-// The data section that the checkpoint was trained with; for a checkpoint without a trainer's state, the defaults.
-train::DataConfig data_config(const std::filesystem::path& checkpoint, const models::ModelConfig& model) {
-  const std::filesystem::path trainer = checkpoint / "trainer.json";
-  if (std::filesystem::exists(trainer)) {
-    return train::parse_run_config(train::load_trainer_state(checkpoint).config.dump(), trainer.string()).data;
-  }
-  train::DataConfig data;
-  data.train_prefix = "train";
-  data.val_prefix = "val";
-  data.seq_length = model.max_position_embeddings;
-  return data;
 }
 
 eval::Evaluation evaluate_with_progress(models::LanguageModel& model, const data::TokenDataset& dataset,

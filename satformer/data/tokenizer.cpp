@@ -88,6 +88,20 @@ std::int64_t Tokenizer::piece_bytes(std::int64_t id) const {
   return bytes;
 }
 
+std::string Tokenizer::piece_text(std::int64_t id) const {
+  require(id >= 0 && id < vocab_size(), "piece_text: id {} is outside the tokenizer's vocabulary of {}", id,
+          vocab_size());
+  const int piece_id = static_cast<int>(id);
+  const auto& processor = impl_->processor;
+  if (processor.IsControl(piece_id) || processor.IsUnknown(piece_id)) return "";
+  std::string text = processor.IdToPiece(piece_id);
+  if (processor.IsByte(piece_id)) return {static_cast<char>(std::stoi(text.substr(3, 2), nullptr, 16))};  // <0xE2>
+  for (std::size_t at = 0; (at = text.find(kSpaceSymbol, at)) != std::string::npos; ++at) {
+    text.replace(at, kSpaceSymbol.size(), 1, ' ');
+  }
+  return text;
+}
+
 void Tokenizer::Impl::load(const std::string& source) {
   const auto status = processor.LoadFromSerializedProto(absl::string_view(model.data(), model.size()));
   require(status.ok() && processor.GetPieceSize() > 0, "{}: no SentencePiece model: {}", source,

@@ -33,6 +33,8 @@ class Tokenizer {
   std::string decode(const std::vector<std::int32_t>& ids) const;
   // UTF-8 bytes of text that a piece stands for: "▁the" is 4, a byte piece 1, a control piece 0.
   std::int64_t piece_bytes(std::int64_t id) const;
+  // Those bytes, U+2581 as a space; of a byte piece, perhaps part of a character.
+  std::string piece_text(std::int64_t id) const;
   const std::string& serialized() const;  // the model file's bytes
 
  private:

@@ -31,6 +31,11 @@ at::Tensor DenseFormer::hidden_states(const ModelInput& input, nn::Observer* obs
     const auto block = run_layer({.hidden = {y}, .sequence = sequence, .layer = i, .observer = observer});
     outputs.push_back(nn::share(block.hidden.value()));
     y = average(i, outputs);
+    const at::Tensor& alpha = alphas_[static_cast<std::size_t>(i)];
+    if (observer != nullptr && alpha.defined()) {
+      const std::int64_t dilation = config().dwa_dilation;
+      observer->depth_weights(i, {.weights = alpha, .first_source = (i + 1) % dilation, .stride = dilation});
+    }
     if (observer != nullptr) observer->named(fmt::format("dwa.{}", i), y);
   }
   return final_norm({y}, observer);

@@ -20,12 +20,18 @@ HyperConnectionBlockImpl::HyperConnectionBlockImpl(const nn::DecoderBlockOptions
 }
 
 at::Tensor HyperConnectionBlockImpl::forward(const at::Tensor& streams, const nn::Sequence& sequence,
-                                             std::int64_t layer) {
+                                             std::int64_t layer, nn::Observer* observer) {
   nn::HyperConnectionUse attention{streams, attn_hc, attn_hc->read(streams)};
+  if (observer != nullptr) {
+    observer->hyper_connection(2 * layer, {attn_hc->alpha(attention.read), attention.read.beta});
+  }
   const nn::Stream attention_input{attention.read.input};
   const at::Tensor attended =
       attn->forward({.sources = {{attention_input, attn_norm}}, .sequence = sequence, .layer = layer}).hidden;
   nn::HyperConnectionRead feed_forward = nn::write_and_read(attention, attended, mlp_hc);
+  if (observer != nullptr) {
+    observer->hyper_connection(2 * layer + 1, {mlp_hc->alpha(feed_forward), feed_forward.beta});
+  }
   const at::Tensor fed = mlp->forward({feed_forward.input}, mlp_norm).pending;
   return nn::HyperConnectionImpl::write(feed_forward, fed);
 }
@@ -59,8 +65,8 @@ at::Tensor HyperConnections::hidden_states(const ModelInput& input, nn::Observer
   at::Tensor streams = x.unsqueeze(2).repeat({1, 1, config().expansion_rate, 1});
   for (std::int64_t i = 0; i < num_layers(); ++i) {
     HyperConnectionBlock block = blocks_[static_cast<std::size_t>(i)];
-    const nn::Segment segment = [block, sequence, i](const std::vector<at::Tensor>& inputs) mutable {
-      return std::vector<at::Tensor>{block->forward(inputs[0], sequence, i)};
+    const nn::Segment segment = [block, sequence, i, observer](const std::vector<at::Tensor>& inputs) mutable {
+      return std::vector<at::Tensor>{block->forward(inputs[0], sequence, i, observer)};
     };
     streams = run_segment(segment, {streams}, *block, observer).front();
     if (observer == nullptr) continue;

@@ -66,7 +66,7 @@ at::Tensor MUDDFormer::hidden_states(const ModelInput& input, nn::Observer* obse
         run_segment(segment, {streams.r, streams.v, streams.k, streams.q}, *block, observer).front();
     if (observer != nullptr) observer->hidden(i, hidden);
     history.add(hidden);
-    streams = block->da->forward(history);
+    streams = block->da->forward(history, observer, i);
     if (observer != nullptr && streams.q.defined()) {
       observer->named(fmt::format("streams.{}", i), at::stack({streams.q, streams.k, streams.v, streams.r}));
     }

@@ -64,7 +64,7 @@ AttentionOutput AttentionImpl::forward(const AttentionInput& input) {
     core.inputs.q = core.projected.front();
     value_residual_mixing->describe(core.inputs, input.lambda1);
     core.inputs.first_values = input.first_values;
-    if (input.observer != nullptr && core.selective) observe(input, core);
+    if (input.observer != nullptr) observe(input, core);
   }
   const AttentionCoreOutput output = attention_core(core);
   return {packed_linear(output.attended, output_), sum, output.values};
@@ -73,6 +73,10 @@ AttentionOutput AttentionImpl::forward(const AttentionInput& input) {
 void AttentionImpl::observe(const AttentionInput& input, const AttentionCore& core) {
   ops::AttentionInputs inputs = core.inputs;
   view_projections(core.projected, core, inputs);
+  if (!core.selective) {
+    input.observer->static_mix(input.layer, {inputs.lambda1, inputs.lambda2, inputs.v, input.first_values});
+    return;
+  }
   const at::Tensor alpha = ops::apply_gate(inputs.logits, inputs.gate);
   input.observer->gates(input.layer, {inputs.logits, alpha, inputs.v, input.first_values});
 }

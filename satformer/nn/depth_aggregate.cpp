@@ -66,12 +66,13 @@ at::Tensor DepthAggregateImpl::weights(const DepthHistory& history) {
   return dynamic.unflatten(-1, {options_.num_ways, options_.num_sources}) + static_weight;
 }
 
-Streams DepthAggregateImpl::forward(const DepthHistory& history) {
+Streams DepthAggregateImpl::forward(const DepthHistory& history, Observer* observer, std::int64_t layer) {
   require(static_cast<std::int64_t>(history.hidden().size()) == options_.num_sources,
           "depth aggregate: expected {} sources, got {}", options_.num_sources, history.hidden().size());
   DepthSum sum;
   sum.sources = history.hidden();
   sum.weights = weights(history);
+  if (observer != nullptr) observer->depth_weights(layer, {.weights = sum.weights});
   if (options_.pre_post_norm) {
     sum.base = history.hidden().back();
     sum.source_norm_weights = weights_of(pre_da_norms);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "satformer/nn/linear.h"
+#include "satformer/nn/observer.h"
 #include "satformer/nn/rms_norm.h"
 
 namespace satformer::nn {
@@ -43,8 +44,8 @@ struct DepthAggregateOptions {
 class DepthAggregateImpl : public torch::nn::Module {
  public:
   DepthAggregateImpl(const DepthAggregateOptions& options, const at::TensorOptions& tensors);
-  // With one way only `r` is defined.
-  Streams forward(const DepthHistory& history);
+  // With one way only `r` is defined. The observer is shown w as the depth weights of `layer`.
+  Streams forward(const DepthHistory& history, Observer* observer = nullptr, std::int64_t layer = 0);
 
   Linear w1{nullptr};                  // [K, d]
   Linear w2{nullptr};                  // [C l, K], row c l + j

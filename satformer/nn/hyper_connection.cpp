@@ -4,10 +4,12 @@
 #include <ATen/ops/eye.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
+#include <vector>
 
 #include "satformer/core/error.h"
 
@@ -89,6 +91,15 @@ HyperConnectionImpl::HyperConnectionImpl(const HyperConnectionOptions& options, 
 
 HyperConnectionRead HyperConnectionImpl::read(const at::Tensor& streams) {
   return ops::hyper_connection_read(streams, parameters);
+}
+
+at::Tensor HyperConnectionImpl::alpha(const HyperConnectionRead& read) const {
+  const ops::HyperConnection& p = parameters;
+  const std::int64_t n = p.static_alpha.size(0);
+  const std::vector<std::int64_t> sizes{read.beta.size(0), read.beta.size(1), n, n + 1};
+  if (!p.dynamic_alpha_scale) return p.static_alpha.expand(sizes);
+  const at::Tensor logits = read.kept.slice(-1, 0, n + 1);
+  return p.static_alpha + *p.dynamic_alpha_scale * (p.use_tanh ? at::tanh(logits) : logits);
 }
 
 at::Tensor HyperConnectionImpl::write(HyperConnectionRead& read, const at::Tensor& output) {

@@ -31,6 +31,8 @@ class HyperConnectionImpl : public torch::nn::Module {
  public:
   HyperConnectionImpl(const HyperConnectionOptions& options, const at::TensorOptions& tensors);
   HyperConnectionRead read(const at::Tensor& streams);
+  // A [B, T, n, n + 1] of a read.
+  at::Tensor alpha(const HyperConnectionRead& read) const;
   // Hs' from a read and the layer's output [B, T, d]; writes over read.mixed.
   static at::Tensor write(HyperConnectionRead& read, const at::Tensor& output);
 

@@ -21,7 +21,7 @@ TEST_CASE("help and version go to standard output and exit 0", "[apps]") {
   const ScratchFolder folder;
   CommandResult result = run_command({"--help"}, folder.path());
   CHECK(result.exit_code == 0);
-  for (const char* command : {"prepare", "train", "eval", "bench", "export", "verify"}) {
+  for (const char* command : {"prepare", "train", "eval", "gates", "bench", "export", "verify"}) {
     CHECK_THAT(result.out, Contains(command));
     const CommandResult help = run_command({command, "--help"}, folder.path());
     CHECK(help.exit_code == 0);
@@ -59,6 +59,11 @@ TEST_CASE("wrong usage exits 2 and says so on standard error", "[apps]") {
       {"export", "x", "--output", "y"},
       {"export", "x", "--format", "torchscript"},
       {"export", "x", "--format", "onnx", "--output", "y"},
+      {"gates"},
+      {"gates", "x"},
+      {"gates", "x", "--output", "y", "--data", "d", "--text", "t"},
+      {"gates", "x", "--output", "y", "--thresholds", "0.5,0.1"},
+      {"gates", "x", "--output", "y", "--confidence", "1"},
   };
   for (const auto& arguments : wrong) {
     const CommandResult result = run_command(arguments, folder.path());

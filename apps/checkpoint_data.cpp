@@ -1,0 +1,19 @@
+#include "apps/checkpoint_data.h"
+
+#include "satformer/train/checkpoint.h"
+
+namespace satformer::apps {
+
+train::DataConfig data_config(const std::filesystem::path& checkpoint, const models::ModelConfig& model) {
+  const std::filesystem::path trainer = checkpoint / "trainer.json";
+  if (std::filesystem::exists(trainer)) {
+    return train::parse_run_config(train::load_trainer_state(checkpoint).config.dump(), trainer.string()).data;
+  }
+  train::DataConfig data;
+  data.train_prefix = "train";
+  data.val_prefix = "val";
+  data.seq_length = model.max_position_embeddings;
+  return data;
+}
+
+}  // namespace satformer::apps

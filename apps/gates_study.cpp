@@ -1,0 +1,199 @@
+#include "apps/gates_study.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "apps/checkpoint_data.h"
+#include "satformer/core/error.h"
+#include "satformer/core/precision.h"
+#include "satformer/core/progress.h"
+#include "satformer/core/version.h"
+#include "satformer/data/text_tokens.h"
+#include "satformer/train/checkpoint.h"
+#include "satformer/train/run_config.h"
+
+namespace satformer::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// The first of these that is there: --tokenizer, the checkpoint's, the data folder's.
+std::optional<data::Tokenizer> find_tokenizer(const GatesFlags& flags, const fs::path& checkpoint,
+                                              const fs::path& data_dir) {
+  if (!flags.tokenizer.empty()) return data::Tokenizer(flags.tokenizer);
+  for (const fs::path& folder : {checkpoint, data_dir}) {
+    if (fs::exists(folder / "tokenizer.model")) return data::Tokenizer(folder / "tokenizer.model");
+  }
+  return std::nullopt;
+}
+
+void open_text(const GatesFlags& flags, const data::Tokenizer& tokenizer, const models::ModelConfig& model,
+               GatesSource& source) {
+  require(tokenizer.vocab_size() <= model.vocab_size, "the tokenizer has {} pieces, the model only {}",
+          tokenizer.vocab_size(), model.vocab_size);
+  source.text_shards = std::make_unique<StagedDirectory>(fs::temp_directory_path() / "satformer_gates");
+  const std::int64_t end = source.batch.end_of_text_id.value_or(model.eos_token_id);
+  data::write_text_tokens(flags.text, tokenizer, static_cast<std::int32_t>(end), source.text_shards->path(), "text");
+  source.dataset = data::TokenDataset::open(source.text_shards->path(), "text", {.vocab_size = model.vocab_size});
+  source.name = flags.text;
+  const std::int64_t inputs = source.dataset->num_tokens() - 1;
+  require(inputs >= 1, "--text {}: holds no text", flags.text);
+  source.batch.seq_length = std::min(source.batch.seq_length, inputs);
+}
+
+// The numbers of the model, of the model before training and of a run's other checkpoints, over the same tokens.
+class Studies {
+ public:
+  Studies(const GatesFlags& flags, const fs::path& checkpoint, const GatesSource& source, c10::Device device)
+      : flags_(flags), checkpoint_(checkpoint), device_(device) {
+    if (flags.every_checkpoint) {
+      checkpoints_ = train::list_checkpoints(flags.checkpoint);
+      require(!checkpoints_.empty(), "--every-checkpoint: {} is no run (with checkpoints/step_NNNNNNNN)",
+              flags.checkpoint);
+    }
+    if (fs::exists(checkpoint / "trainer.json")) {
+      state_ = train::load_trainer_state(checkpoint);
+      seed_ = train::parse_run_config(state_->config.dump(), (checkpoint / "trainer.json").string()).system.seed;
+    }
+    analysis::StreamOptions options;
+    options.batch = source.batch;
+    options.sequences = flags.sequences;
+    options.device = device;
+    options.dtype = select_dtype(flags.dtype, device, "--dtype");
+    options.max_blocks = flags.study.json.bootstrap.max_blocks;
+    if (flags.max_tokens > 0) {
+      options.max_windows = (flags.max_tokens + source.batch.seq_length - 1) / source.batch.seq_length;
+    }
+    options.progress = [this](std::int64_t tokens) { progress_->update(done_ + tokens, what_); };
+    stream_.emplace(*source.dataset, source.classifier ? &*source.classifier : nullptr, options);
+    const auto others = static_cast<std::int64_t>(checkpoints_.empty() ? 0 : checkpoints_.size() - 1);
+    progress_.emplace("gates", "tokens", stream_->tokens() * (others + (flags.no_initial ? 1 : 2)));
+  }
+
+  json document(models::LanguageModel& model, const GatesSource& source);
+
+ private:
+  json study(models::LanguageModel& model, const std::string& what, analysis::StudyParts parts) {
+    what_ = what;
+    model.to(device_);
+    json result = analysis::study_model(model, *stream_, flags_.study, parts);
+    done_ += stream_->tokens();
+    return result;
+  }
+  json checkpoint_json(models::LanguageModel& model) const;
+  json data_json(const GatesSource& source) const;
+  json dynamics(const json& own, const json& initial);
+
+  const GatesFlags& flags_;
+  fs::path checkpoint_;
+  c10::Device device_;
+  std::vector<fs::path> checkpoints_;
+  std::optional<train::TrainerState> state_;
+  std::uint64_t seed_ = 0;
+  std::optional<analysis::TokenStream> stream_;
+  std::optional<Progress> progress_;
+  std::int64_t done_ = 0;  // tokens of finished passes
+  std::string what_;
+};
+
+json Studies::checkpoint_json(models::LanguageModel& model) const {
+  json object = {{"path", checkpoint_.string()},
+                 {"architecture", model.config().architecture},
+                 {"num_parameters", model.num_parameters()},
+                 {"config", models::model_config_to_json(model.config())},
+                 {"step", nullptr},
+                 {"tokens", nullptr}};
+  if (state_) object.update({{"step", state_->step}, {"tokens", state_->tokens}});
+  return object;
+}
+
+json Studies::data_json(const GatesSource& source) const {
+  const analysis::StreamOptions& options = stream_->options();
+  return {{"name", source.name},
+          {"tokens", stream_->tokens()},
+          {"windows", stream_->windows()},
+          {"seq_length", options.batch.seq_length},
+          {"document_mask", options.batch.document_mask},
+          {"dtype", options.dtype == c10::ScalarType::BFloat16 ? "bfloat16" : "float32"}};
+}
+
+json Studies::dynamics(const json& own, const json& initial) {
+  json points = json::array();
+  const auto add = [&points](std::int64_t step, std::int64_t tokens, json numbers) {
+    numbers = analysis::for_dynamics(std::move(numbers));
+    numbers.update({{"step", step}, {"tokens", tokens}});
+    points.push_back(std::move(numbers));
+  };
+  if (!initial.is_null()) add(0, 0, initial);
+  for (const fs::path& path : checkpoints_) {
+    const train::TrainerState state = train::load_trainer_state(path);
+    if (fs::equivalent(path, checkpoint_)) {
+      add(state.step, state.tokens, own);
+    } else {
+      const auto model = train::load_model(path);
+      add(state.step, state.tokens, study(*model, path.filename().string(), analysis::StudyParts::numbers));
+    }
+  }
+  return points;
+}
+
+json Studies::document(models::LanguageModel& model, const GatesSource& source) {
+  json initial;
+  if (!flags_.no_initial) {
+    const auto untrained = models::make_model(model.config(), seed_);
+    untrained->eval();
+    initial = study(*untrained, "at initialisation", analysis::StudyParts::numbers);
+  }
+  json own = study(model, "", analysis::StudyParts::all);
+  json document = {{"schema", "satformer.gates/1"},
+                   {"satformer", version()},
+                   {"checkpoint", checkpoint_json(model)},
+                   {"data", data_json(source)},
+                   {"gates", own["gates"]},
+                   {"access", own["access"]},
+                   {"initialization", initial},
+                   {"dynamics", checkpoints_.empty() ? json() : dynamics(own, initial)}};
+  if (!initial.is_null()) {
+    document["initialization"]["seed"] = seed_;
+    document["initialization"]["seed_known"] = state_.has_value();
+  }
+  progress_->finish();
+  return document;
+}
+
+}  // namespace
+
+GatesSource open_gates_source(const GatesFlags& flags, const fs::path& checkpoint, const models::ModelConfig& model) {
+  train::DataConfig data = data_config(checkpoint, model);
+  if (!flags.data.empty()) data.data_dir = flags.data;
+  if (flags.seq_length > 0) data.seq_length = flags.seq_length;
+  GatesSource source;
+  source.batch = train::batch_options(data, model);
+  const auto tokenizer = find_tokenizer(flags, checkpoint, data.data_dir);
+  if (tokenizer) {
+    source.classifier.emplace(*tokenizer, flags.categories.empty() ? analysis::TokenCategories::built_in()
+                                                                   : analysis::TokenCategories::load(flags.categories));
+  } else {
+    note("no tokenizer.model beside the checkpoint or the data: no token classes, ids instead of pieces");
+  }
+  if (!flags.text.empty()) {
+    require(tokenizer.has_value(), "--text needs a tokenizer: {} has none; give --tokenizer", checkpoint.string());
+    open_text(flags, *tokenizer, model, source);
+    return source;
+  }
+  const std::string& prefix = flags.split == "val" ? data.val_prefix : data.train_prefix;
+  require(!data.data_dir.empty(), "{} does not say what data it was trained with: give --data or --text",
+          checkpoint.string());
+  source.dataset = data::TokenDataset::open(data.data_dir, prefix, {.vocab_size = model.vocab_size});
+  source.name = source.dataset->name();
+  return source;
+}
+
+json make_gates_document(const GatesFlags& flags, const fs::path& checkpoint, models::LanguageModel& model,
+                         const GatesSource& source, c10::Device device) {
+  return Studies(flags, checkpoint, source, device).document(model, source);
+}
+
+}  // namespace satformer::apps

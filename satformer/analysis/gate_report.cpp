@@ -1,0 +1,133 @@
+#include "satformer/analysis/gate_report.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string_view>
+
+#include "satformer/analysis/embedded.h"
+#include "satformer/analysis/gate_csv.h"
+#include "satformer/analysis/gate_plots.h"
+#include "satformer/core/error.h"
+#include "satformer/core/files.h"
+#include "satformer/core/progress.h"
+
+namespace satformer::analysis {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+std::string html_escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+// Nothing in it can end the script element that holds it.
+std::string json_for_html(const json& document) {
+  std::string result;
+  for (const char c : document.dump()) {
+    if (c == '<') {
+      result += "\\u003c";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+// The <svg> element alone, with ids that no other picture of the page has.
+std::string inline_svg(std::string svg, const Plot& plot) {
+  svg.erase(0, svg.find("<svg"));
+  const std::string prefix = plot.name + "-";
+  for (const char* id : {"gp", "textbox", "greybox", "gnuplot_"}) {
+    for (const char* before : {"id='", "id=\"", "'#", "\"#"}) {
+      replace_all(svg, std::string(before) + id, before + prefix + id);
+    }
+  }
+  replace_all(svg, "<title>Gnuplot</title>", "<title>" + html_escaped(plot.title) + "</title>");
+  svg.insert(4, " role=\"img\" aria-label=\"" + html_escaped(plot.title) + "\"");
+  return svg;
+}
+
+std::string figures(const std::vector<Plot>& plots, const std::vector<std::string>& svgs) {
+  std::string html;
+  for (std::size_t i = 0; i < plots.size() && i < svgs.size(); ++i) {
+    html += fmt::format("<figure id=\"plot-{}\">{}<figcaption>{}</figcaption></figure>\n", plots[i].name,
+                        inline_svg(svgs[i], plots[i]), html_escaped(plots[i].caption));
+  }
+  return html;
+}
+
+// Fills {{name}} in one pass, so that nothing inside a value is taken for a name.
+std::string fill_template(std::string_view page, const std::map<std::string, std::string, std::less<>>& values) {
+  std::string result;
+  for (std::size_t at = 0; at < page.size();) {
+    const std::size_t open = page.find("{{", at), close = page.find("}}", open);
+    result += page.substr(at, open - at);
+    if (close == std::string_view::npos) break;
+    result += values.find(page.substr(open + 2, close - open - 2))->second;
+    at = close + 2;
+  }
+  return result;
+}
+
+std::string title_of(const json& document) {
+  return fmt::format("{} of {}", document["gates"].is_null() ? "Access to depth" : "Gates",
+                     document["checkpoint"]["path"].get<std::string>());
+}
+
+}  // namespace
+
+std::string report_html(const json& document, const std::vector<Plot>& plots, const std::vector<std::string>& svgs) {
+  std::string sentences;
+  for (const std::string& finding : findings(document)) sentences += "<li>" + html_escaped(finding) + "</li>\n";
+  return fill_template(embedded::kReportTemplate, {{"title", html_escaped(title_of(document))},
+                                                   {"style", std::string(embedded::kReportStyle)},
+                                                   {"findings", sentences},
+                                                   {"plots", figures(plots, svgs)},
+                                                   {"version", document["satformer"].get<std::string>()},
+                                                   {"data", json_for_html(document)},
+                                                   {"script", std::string(embedded::kReportScript)}});
+}
+
+void write_report(const json& document, const fs::path& folder) {
+  write_file_atomically(folder / "gates.json", document.dump(1) + "\n");
+  for (const auto& [name, text] : gate_tables(document)) write_file_atomically(folder / name, text);
+  const std::vector<Plot> plots = gate_plots(document);
+  std::vector<std::string> svgs;
+  if (have_gnuplot()) {
+    fs::create_directory(folder / "plots");
+    draw(plots, folder / "plots");
+    for (const Plot& plot : plots) svgs.push_back(read_file(folder / "plots" / (plot.name + ".svg")));
+  } else {
+    warn("gnuplot was not found: no plots (Debian: apt install gnuplot-nox fontconfig fonts-dejavu-core)");
+  }
+  write_file_atomically(folder / "report.html", report_html(document, plots, svgs));
+}
+
+}  // namespace satformer::analysis
