@@ -31,7 +31,7 @@ struct ConnectionsRecord : torch::CustomClassHolder {
 };
 
 // Inputs: mixed and beta of the first read, the layer's output, the first read's streams (without gradient), the second
-// connection's parameters. Outputs: input, mixed and beta of the second read.
+// connection's parameters. Outputs: the second read.
 struct WriteAndRead : torch::autograd::Function<WriteAndRead> {
   static variable_list forward(AutogradContext* context, const c10::intrusive_ptr<ConnectionsRecord>& record,
                                at::TensorList tensors) {
@@ -41,7 +41,8 @@ struct WriteAndRead : torch::autograd::Function<WriteAndRead> {
     HyperConnectionRead read = ops::hyper_connection_read(streams, record->second);
     context->saved_data["record"] = c10::IValue::make_capsule(record);
     context->save_for_backward({beta, output, before, read.kept});
-    return {read.input, read.mixed, read.beta};
+    context->mark_non_differentiable({read.kept});
+    return {read.input, read.mixed, read.beta, read.kept};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
@@ -116,7 +117,7 @@ HyperConnectionRead write_and_read(HyperConnectionUse& use, const at::Tensor& ou
   const auto record = c10::make_intrusive<ConnectionsRecord>(use.connection->parameters, second);
   const variable_list read = WriteAndRead::apply(record, at::TensorList(tensors));
   use.read.mixed = at::Tensor();
-  return {read[0], read[1], read[2], {}};
+  return {read[0], read[1], read[2], read[3]};
 }
 
 }  // namespace satformer::nn
