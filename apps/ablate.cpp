@@ -150,6 +150,7 @@ json Study::document(const fs::path& checkpoint) {
                     {{"confidence", flags_.bootstrap.confidence},
                      {"resamples", flags_.bootstrap.resamples},
                      {"seed", flags_.bootstrap.seed}}}});
+  document["finding"] = analysis::ablation_finding(document);
   return document;
 }
 
@@ -172,6 +173,7 @@ void print_document(const json& document, std::int64_t listed) {
                number(change["low"]), number(change["high"]));
   }
   if (rows.size() > static_cast<std::size_t>(listed)) fmt::print("and {} more\n", rows.size() - listed);
+  fmt::print("{}\n", document["finding"].get<std::string>());
 }
 
 void ablate_command(const AblateFlags& flags) {

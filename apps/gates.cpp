@@ -30,7 +30,7 @@ void print_summary(const json& document, const std::string& output) {
                  number(layer["contribution"]["mean"]), number(layer["gini"]));
     }
   }
-  for (const std::string& finding : analysis::findings(document)) fmt::print("{}\n", finding);
+  for (const json& finding : document["findings"]) fmt::print("{}\n", finding.get<std::string>());
   fmt::print("report: {}\n", (fs::path(output) / "report.html").string());
 }
 

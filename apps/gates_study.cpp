@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "satformer/analysis/gate_report.h"
 #include "satformer/core/error.h"
 #include "satformer/core/precision.h"
 #include "satformer/core/progress.h"
@@ -129,6 +130,7 @@ json Studies::document(models::LanguageModel& model, const TokenSource& source) 
     document["initialization"]["seed"] = seed_;
     document["initialization"]["seed_known"] = state_.has_value();
   }
+  document["findings"] = analysis::findings(document);
   progress_->finish();
   return document;
 }

@@ -83,6 +83,21 @@ std::string ablation_name(const json& ablation) {
   return fmt::format("layer {} head {}", ablation["layer"].get<int>(), ablation["head"].get<int>());
 }
 
+std::string ablation_finding(const json& document) {
+  const json most = ranked(document).front();
+  const json& change = most["change"];
+  std::string text = fmt::format("Replaced by {}, {} the loss by {:+.4f} nats", document["mode"].get<std::string>(),
+                                 ablation_name(most) + (most["layer"].is_null() ? " change" : " changes"),
+                                 plot_number(change["value"]));
+  if (change["low"].is_null()) return text + "; too few blocks of text for an interval.";
+  const double low = plot_number(change["low"]), high = plot_number(change["high"]);
+  text += fmt::format(" [{:+.4f}, {:+.4f}]", low, high);
+  if (document["ablations"].size() > 1) text += fmt::format(", most of {}", document["ablations"].size());
+  return text + (low > 0    ? ": the model reads what they carry."
+                 : high < 0 ? ": the model is better without."
+                            : ", which the data do not tell from zero.");
+}
+
 std::string ablation_table(const json& document) {
   CsvTable table({"rank", "layer", "head", "category", "loss", "perplexity", "change", "low", "high"});
   for (const json& row : ranked(document)) {

@@ -21,6 +21,9 @@ std::string ablation_name(const nlohmann::json& ablation);
 // The ablations by rank.
 std::vector<nlohmann::json> ranked(const nlohmann::json& document);
 
+// What breaks: the sentence that ends the command's output.
+std::string ablation_finding(const nlohmann::json& document);
+
 // Writes everything into an existing folder. Without gnuplot there are no plots, and a warning says so.
 void write_ablation(const nlohmann::json& document, const std::filesystem::path& folder);
 

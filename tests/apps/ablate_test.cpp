@@ -60,6 +60,7 @@ TEST_CASE("ablate writes its files and prints a ranking", "[apps][ablate]") {
   CHECK(document["schema"] == "satformer.ablation/1");
   CHECK(document["mode"] == "zero");
   CHECK(document["scope"] == "head");
+  CHECK_THAT(result.out, Contains(document["finding"].get<std::string>()));
   CHECK(document["calibration"].is_null());
   CHECK(document["data"]["tokens"] == 499);
   REQUIRE(document["ablations"].size() == 4);

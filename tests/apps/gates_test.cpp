@@ -58,6 +58,7 @@ TEST_CASE("gates writes its report and says what it found", "[apps][gates]") {
   const nlohmann::json document = run.document("report");
   CHECK(document == nlohmann::json::parse(read_file(run.path("out.json"))));
   CHECK(document["schema"] == "satformer.gates/1");
+  CHECK_THAT(result.out, Contains(document["findings"][1].get<std::string>()));
   CHECK(document["checkpoint"]["step"] == 20);
   CHECK(document["data"]["tokens"] == 499);
   CHECK(document["initialization"]["seed"] == 5);

@@ -6,9 +6,11 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/library.h>
 
 #include <fstream>
+#include <set>
 
 #include "satformer/core/files.h"
 #include "satformer/exchange/script_node.h"
@@ -71,6 +73,16 @@ void intervene(Module& module, const at::Tensor& scale, const at::Tensor& shift)
   module.get_method("set_gate_intervention")({scale, shift});
 }
 
+// LibTorch's optimiser takes seconds for each graph: it works on the first configuration of each architecture.
+struct Optimization {
+  std::set<std::string> seen;
+  bool wanted(const NamedConfig& item) { return seen.insert(item.architecture).second; }
+};
+
+std::vector<at::ScalarType> dtypes(bool optimized) {
+  return optimized ? std::vector<at::ScalarType>{at::kFloat, at::kDouble} : std::vector<at::ScalarType>{at::kDouble};
+}
+
 const std::vector<std::string> kOtherMethods{"step", "gates", "set_gate_intervention"};
 
 // What a message says: LibTorch's have many lines.
@@ -93,10 +105,13 @@ struct Recorder : nn::Observer {
 
 TEST_CASE("every configuration gives the model's logits, frozen too", "[exchange]") {
   const at::NoGradGuard no_grad;
+  Optimization optimization;
   for (const NamedConfig& item : configurations()) {
     INFO(item.name);
     const ModelConfig config = small_config(item.architecture, item.keys);
-    for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    const bool optimized = optimization.wanted(item);
+    const torch::jit::GraphOptimizerEnabledGuard optimizer(optimized);
+    for (const at::ScalarType dtype : dtypes(optimized)) {
       const auto model = test_model(config, dtype);
       const double tolerance = tolerance_of(dtype);
       Module module = make_torchscript(*model);
@@ -117,10 +132,13 @@ TEST_CASE("every configuration gives the model's logits, frozen too", "[exchange
 
 TEST_CASE("steps with a cache give the logits of one pass", "[exchange]") {
   const at::NoGradGuard no_grad;
+  Optimization optimization;
   for (const NamedConfig& item : configurations()) {
     INFO(item.name);
     const ModelConfig config = small_config(item.architecture, item.keys);
-    for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    const bool optimized = optimization.wanted(item);
+    const torch::jit::GraphOptimizerEnabledGuard optimizer(optimized);
+    for (const at::ScalarType dtype : dtypes(optimized)) {
       const auto model = test_model(config, dtype);
       const double tolerance = tolerance_of(dtype);
       Module module = make_torchscript(*model);
