@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <cmath>
+
 #include "satformer/core/device.h"
 #include "satformer/core/error.h"
 #include "satformer/core/precision.h"
@@ -59,6 +61,10 @@ class Sweep {
       model_.advance(pass);
     }
     add_losses(pass, nullptr, result_.intact);
+    for (const std::size_t block : block_of_row_) {
+      require(std::isfinite(result_.intact[block]), "ablation: the intact model's loss is not finite near token {}",
+              rows.front().index);
+    }
   }
 
   Ablation take() { return std::move(result_); }

@@ -34,8 +34,11 @@ json ablation_json(const Ablation& ablation, const TokenCategories* categories, 
   const double targets = sum(ablation.targets), intact = sum(ablation.intact) / targets;
   std::vector<std::size_t> order(ablation.selections.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return sum(ablation.losses[a]) > sum(ablation.losses[b]); });
+  const auto size = [&](std::size_t i) {  // what is no number at all is the largest change
+    const double loss = sum(ablation.losses[i]);
+    return std::isnan(loss) ? INFINITY : loss;
+  };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
   std::vector<std::size_t> ranks(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) ranks[order[i]] = i + 1;
   json rows = json::array();

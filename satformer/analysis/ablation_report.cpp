@@ -86,6 +86,10 @@ std::string ablation_name(const json& ablation) {
 std::string ablation_finding(const json& document) {
   const json most = ranked(document).front();
   const json& change = most["change"];
+  if (change["value"].is_null()) {
+    return fmt::format("Replaced by {}, {} give a loss that is not finite.", document["mode"].get<std::string>(),
+                       ablation_name(most));
+  }
   std::string text = fmt::format("Replaced by {}, {} the loss by {:+.4f} nats", document["mode"].get<std::string>(),
                                  ablation_name(most) + (most["layer"].is_null() ? " change" : " changes"),
                                  plot_number(change["value"]));

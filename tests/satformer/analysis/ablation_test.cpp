@@ -8,8 +8,10 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "satformer/analysis/ablation_report.h"
 #include "satformer/analysis/gate_study.h"
 #include "satformer/core/error.h"
 #include "satformer/models/decoder.h"
@@ -270,6 +272,24 @@ TEST_CASE("ablation's numbers: losses, changes, intervals, ranks", "[analysis][a
   CHECK(rows[1]["change"]["low"] == 0.0);
   CHECK(rows[1]["change"]["high"].get<double>() > 0.4);
   CHECK(rows[1]["category"].is_null());
+}
+
+TEST_CASE("losses that are not finite are told, not ranked by chance", "[analysis][ablation]") {
+  Ablation ablation;
+  ablation.selections = {{.layer = 1, .head = {}, .group = {}}, {.layer = 2, .head = {}, .group = {}}};
+  ablation.targets = {10, 10};
+  ablation.intact = {20, 22};
+  ablation.losses = {{21, 23}, {NAN, 22}};
+  nlohmann::json json = ablation_json(ablation, nullptr, {});
+  CHECK(json["ablations"][1]["rank"] == 1);
+  CHECK(json["ablations"][1]["loss"].is_null());
+  CHECK(json["ablations"][1]["change"]["value"].is_null());
+  json["mode"] = "scale=1e+30";
+  CHECK_THAT(ablation_finding(json), Contains("layer 2") && Contains("not finite"));
+
+  TinyStudy study;
+  set(study, gate_of(1, "weight"), NAN);
+  CHECK_THROWS_WITH(run(study, AblationScope::all, {.mode = InterventionMode::zero}), Contains("is not finite"));
 }
 
 TEST_CASE("what cannot be ablated is told", "[analysis][ablation]") {
