@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "satformer/core/error.h"
@@ -25,8 +26,8 @@ std::array<const std::optional<at::Tensor>*, 6> optional_parameters(const ops::H
 }
 
 struct ConnectionsRecord : torch::CustomClassHolder {
-  ConnectionsRecord(const ops::HyperConnection& first, const ops::HyperConnection& second)
-      : first(first), second(second) {}
+  ConnectionsRecord(ops::HyperConnection first, ops::HyperConnection second)
+      : first(std::move(first)), second(std::move(second)) {}
   ops::HyperConnection first, second;
 };
 
