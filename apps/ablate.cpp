@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "apps/commands.h"
@@ -52,8 +53,8 @@ std::string read_rule(const std::string& text, analysis::InterventionRule& rule)
   constexpr std::string_view kScale = "scale=";
   double scale = 0.0;
   if (!text.starts_with(kScale) || !CLI::detail::lexical_cast(text.substr(kScale.size()), scale) ||
-      !std::isfinite(scale)) {
-    return "must be zero, mean, token-mean, shuffle or scale=X, got " + text;
+      !(std::abs(scale) <= std::numeric_limits<float>::max())) {
+    return "must be zero, mean, token-mean, shuffle or scale=X with X a float32, got " + text;
   }
   rule.mode = InterventionMode::scale;
   rule.scale = scale;
@@ -168,9 +169,11 @@ void print_document(const json& document, std::int64_t listed) {
   const std::vector<json> rows = analysis::ranked(document);
   for (std::size_t i = 0; i < rows.size() && i < static_cast<std::size_t>(listed); ++i) {
     const json& change = rows[i]["change"];
-    fmt::print("{:>4}  {:<24} {:>9.4f} {:>+11.6f}  [{:+.6f}, {:+.6f}]\n", rows[i]["rank"].get<int>(),
-               analysis::ablation_name(rows[i]), number(rows[i]["loss"]), number(change["value"]),
-               number(change["low"]), number(change["high"]));
+    const std::string interval = change["low"].is_null()
+                                     ? "-"
+                                     : fmt::format("[{:+.6f}, {:+.6f}]", number(change["low"]), number(change["high"]));
+    fmt::print("{:>4}  {:<24} {:>9.4f} {:>+11.6f}  {}\n", rows[i]["rank"].get<int>(), analysis::ablation_name(rows[i]),
+               number(rows[i]["loss"]), number(change["value"]), interval);
   }
   if (rows.size() > static_cast<std::size_t>(listed)) fmt::print("and {} more\n", rows.size() - listed);
   fmt::print("{}\n", document["finding"].get<std::string>());
@@ -209,8 +212,8 @@ void add_what(CLI::App& command, AblateFlags& flags) {
   std::vector<std::pair<std::string, AblationScope>> scopes;
   for (const AblationScope scope : kScopes) scopes.emplace_back(analysis::scope_name(scope), scope);
   command.add_option("--scope", flags.scope, "All gates at once, or one layer, head or category of tokens at a time")
-      ->transform(CLI::CheckedTransformer(scopes).description("all, layer, head or category"))
-      ->type_name("")
+      ->transform(CLI::CheckedTransformer(scopes).description(""))
+      ->type_name("all|layer|head|category")
       ->default_str("all");
   add_token_source_options(command, flags.source);
   command

@@ -40,7 +40,7 @@ void gates_command(const GatesFlags& flags) {
   const fs::path checkpoint = train::find_checkpoint(flags.checkpoint);
   const auto model = train::load_model(checkpoint);
   require(analysis::has_early_access(model->config()),
-          "{}: a {} without a value residual has no access to early representations to tell of", checkpoint.string(),
+          "{}: this {} reaches early representations in no layer: there is nothing to tell", checkpoint.string(),
           model->config().architecture);
   const TokenSource source = open_token_source(flags.source, checkpoint, model->config());
   const json document = make_gates_document(flags, checkpoint, *model, source, device);

@@ -26,9 +26,12 @@ void open_text(const TokenSourceFlags& flags, const data::Tokenizer& tokenizer, 
                TokenSource& source) {
   require(tokenizer.vocab_size() <= model.vocab_size, "the tokenizer has {} pieces, the model only {}",
           tokenizer.vocab_size(), model.vocab_size);
+  StagedDirectory::remove_stale(fs::temp_directory_path());  // what a killed process left
   source.text_shards = std::make_unique<StagedDirectory>(fs::temp_directory_path() / "satformer_gates");
+  fs::permissions(source.text_shards->path(), fs::perms::owner_all);  // the text may be private
   const std::int64_t end = source.batch.end_of_text_id.value_or(model.eos_token_id);
   data::write_text_tokens(flags.text, tokenizer, static_cast<std::int32_t>(end), source.text_shards->path(), "text");
+  require(!fs::is_empty(source.text_shards->path()), "--text {}: holds no text", flags.text);
   source.dataset = data::TokenDataset::open(source.text_shards->path(), "text", {.vocab_size = model.vocab_size});
   source.name = flags.text;
   const std::int64_t inputs = source.dataset->num_tokens() - 1;

@@ -55,9 +55,11 @@ json ablation_json(const Ablation& ablation, const TokenCategories* categories, 
                     {"change", change_json(ablation, ablation.losses[i], resampling)},
                     {"rank", ranks[i]}});
   }
-  return {
-      {"intact", {{"loss", json_number(intact)}, {"perplexity", json_number(std::exp(intact))}, {"tokens", targets}}},
-      {"ablations", std::move(rows)}};
+  return {{"intact",
+           {{"loss", json_number(intact)},
+            {"perplexity", json_number(std::exp(intact))},
+            {"tokens", static_cast<std::int64_t>(targets)}}},
+          {"ablations", std::move(rows)}};
 }
 
 }  // namespace satformer::analysis

@@ -70,6 +70,7 @@ TEST_CASE("wrong usage exits 2 and says so on standard error", "[apps]") {
       {"ablate", "x", "--mode", "scale"},
       {"ablate", "x", "--mode", "scale="},
       {"ablate", "x", "--mode", "scale=inf"},
+      {"ablate", "x", "--mode", "scale=1e300"},
       {"ablate", "x", "--mode", "zero", "--scope", "token"},
       {"ablate", "x", "--mode", "zero", "--resamples", "1"},
   };

@@ -121,6 +121,11 @@ TEST_CASE("gates of a text, with classes", "[apps][gates]") {
   CHECK(functional >= 4);  // The, and, of, the
   CHECK(std::filesystem::exists(folder.path() / "report/categories.csv"));
 
+  write_text(folder.path() / "empty.txt", "");
+  const CommandResult empty = run_command(
+      {"gates", at("run"), "--text", at("empty.txt"), "--output", at("none"), "--threads", "1"}, folder.path());
+  CHECK(empty.exit_code == 1);
+  CHECK_THAT(empty.err, Contains("empty.txt: holds no text"));
   write_text(folder.path() / "tiny.txt", "ka");  // shorter than a window
   CHECK(run_command({"gates", at("run"), "--text", at("tiny.txt"), "--output", at("short"), "--threads", "1"},
                     folder.path())
