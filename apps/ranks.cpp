@@ -1,16 +1,13 @@
 #include "apps/ranks.h"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 
 #include "apps/options.h"
-#include "satformer/core/device.h"
-#include "satformer/core/error.h"
+#include "satformer/distributed/rank_device.h"
 
 namespace satformer::apps {
 namespace {
@@ -34,22 +31,6 @@ class FailedEnd {
   std::atomic<bool> claimed_{false};
 };
 
-c10::Device device_of_rank(const std::string& name, const distributed::Place& place) {
-  c10::Device device = select_device(name);
-  if (device.is_cpu()) return device;
-  require(name.find(':') == name.npos,
-          "system.device is \"{}\", but there are {} ranks, each with a GPU of its own; say \"cuda\"", name,
-          place.size);
-  // Slurm may show each rank its own GPU alone.
-  const bool only_own = num_gpus() == 1 && std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
-  require(place.local_rank < num_gpus() || only_own,
-          "rank {} is number {} on this machine, which has {} GPU{}: start one rank a GPU, or set system.device=cpu",
-          place.rank, place.local_rank, num_gpus(), num_gpus() == 1 ? "" : "s");
-  device.set_index(static_cast<c10::DeviceIndex>(only_own ? 0 : place.local_rank));
-  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
-  return device;
-}
-
 }  // namespace
 
 void run_as_rank(const distributed::Place& place, const RankSettings& settings,
@@ -57,7 +38,7 @@ void run_as_rank(const distributed::Place& place, const RankSettings& settings,
   FailedEnd failed(place.rank);
   std::shared_ptr<distributed::World> world;
   try {
-    const c10::Device device = device_of_rank(settings.device, place);
+    const c10::Device device = distributed::device_of_rank(settings.device, place);
     distributed::WorldOptions options;
     options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(settings.timeout_seconds * 1e3));
     options.device = device;

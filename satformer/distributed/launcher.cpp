@@ -15,12 +15,11 @@
 #include "satformer/core/clock.h"
 #include "satformer/core/error.h"
 #include "satformer/core/file_descriptor.h"
-#include "satformer/distributed/store.h"
+#include "satformer/distributed/local_store.h"
 
 namespace satformer::distributed {
 namespace {
 
-constexpr const char* kLauncherVariable = "SATFORMER_LAUNCHER";
 constexpr std::chrono::seconds kTimeToEnd{5};  // for the ranks that remain after a failure
 constexpr const char* kProgram = "the program of the ranks";
 
@@ -62,17 +61,9 @@ std::vector<std::string> environment_with(const std::vector<std::string>& assign
 }
 
 std::vector<std::string> rank_environment(const LaunchSettings& settings, int rank, std::uint16_t port) {
-  std::vector<std::string> assignments = {fmt::format("RANK={}", rank),
-                                          fmt::format("LOCAL_RANK={}", rank),
-                                          fmt::format("WORLD_SIZE={}", settings.ranks),
-                                          fmt::format("LOCAL_WORLD_SIZE={}", settings.ranks),
-                                          "MASTER_ADDR=127.0.0.1",
-                                          fmt::format("MASTER_PORT={}", port),
-                                          "TORCHELASTIC_USE_AGENT_STORE=True",
-                                          "TORCHELASTIC_RESTART_COUNT=0",
-                                          fmt::format("{}={}", kLauncherVariable, ::getpid())};
-  if (settings.threads > 0) assignments.push_back(fmt::format("OMP_NUM_THREADS={}", settings.threads));
-  return environment_with(assignments);
+  std::vector<std::string> variables = rank_variables(rank, settings.ranks, port);
+  if (settings.threads > 0) variables.push_back(fmt::format("OMP_NUM_THREADS={}", settings.threads));
+  return environment_with(variables);
 }
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
@@ -144,7 +135,7 @@ class Ranks {
 
 // Until all have ended or, after the first failure, the time for it is over. Returns what went wrong, in the words that
 // the ranks are told.
-std::optional<std::string> supervise(Ranks& ranks, const BlockedSignals& signals, c10d::Store& store) {
+std::optional<std::string> supervise(Ranks& ranks, const BlockedSignals& signals, LocalStore& store) {
   constexpr std::chrono::milliseconds kLook{1000};  // at the latest
   std::optional<std::string> failure;
   Clock::time_point deadline = Clock::time_point::max();
@@ -154,7 +145,7 @@ std::optional<std::string> supervise(Ranks& ranks, const BlockedSignals& signals
     }
     const auto found = ranks.collect();
     if (!found || failure) continue;
-    failure = set_once(store, kFailureKey, *found);  // a rank may have told more
+    failure = store.tell_failure(*found);  // a rank may have told more
     deadline = Clock::now() + kTimeToEnd;
   }
   return failure;
@@ -164,13 +155,12 @@ std::optional<std::string> supervise(Ranks& ranks, const BlockedSignals& signals
 
 void launch(const LaunchSettings& settings) {
   const BlockedSignals signals;
-  std::uint16_t port = 0;
-  const StorePtr store = open_local_store(port);
+  LocalStore store;
   Ranks ranks;
   for (int rank = 0; rank < settings.ranks; ++rank) {
-    ranks.add(spawn(settings.command, rank_environment(settings, rank, port), signals.before()), rank);
+    ranks.add(spawn(settings.command, rank_environment(settings, rank, store.port()), signals.before()), rank);
   }
-  const auto failure = supervise(ranks, signals, *store);
+  const auto failure = supervise(ranks, signals, store);
   require(!failure, "{}; all ranks were ended", failure.value_or(""));
 }
 

@@ -5,6 +5,9 @@
 
 namespace satformer::distributed {
 
+// The process that a rank ends with.
+constexpr const char* kLauncherVariable = "SATFORMER_LAUNCHER";
+
 struct LaunchSettings {
   std::vector<std::string> command;  // a program's path and its arguments
   int ranks = 0;
