@@ -15,6 +15,7 @@
 #include "satformer/core/error.h"
 #include "satformer/core/precision.h"
 #include "satformer/core/progress.h"
+#include "satformer/distributed/launcher.h"
 
 namespace satformer::apps {
 namespace {
@@ -60,7 +61,10 @@ void bench_command(const BenchFlags& flags) {
 }
 
 // The measuring process; its failure has been replied to the parent, which reports it.
-void worker_command() { require(bench::serve_measurements(std::cin, std::cout), "the measurement failed"); }
+void worker_command() {
+  distributed::follow_launcher();
+  require(bench::serve_measurements(std::cin, std::cout), "the measurement failed");
+}
 
 void add_what(CLI::App& command, bench::BenchSettings& settings) {
   settings.architectures = {"all"};

@@ -78,7 +78,8 @@ void Trainer::make_model_and_optimizer() {
   std::vector<at::Tensor> tensors;
   for (const optim::NamedParameter& parameter : parameters) tensors.push_back(parameter.tensor);
   const auto bucket_bytes = static_cast<std::int64_t>(config_.distributed.bucket_mb * (1 << 20));
-  reducer_.emplace(world_, tensors, {.bucket_bytes = bucket_bytes, .overlap = !training.cuda_graph});
+  reducer_.emplace(world_, tensors,
+                   distributed::ReducerOptions{.bucket_bytes = bucket_bytes, .overlap = !training.cuda_graph});
 }
 
 void Trainer::restore(const std::filesystem::path& checkpoint) {

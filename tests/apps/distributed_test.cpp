@@ -331,3 +331,29 @@ TEST_CASE("a signal to the launcher stops all ranks after the same step, to be c
   setting.require_finished("endless",
                            {"--nproc", "2", "--resume", "--set", "max_steps=" + steps.back()["step"].dump()});
 }
+
+TEST_CASE("a full disk ends all ranks, and the checkpoints before it are whole", "[apps][distributed]") {
+  const DistributedSetting setting;
+  const std::filesystem::path disk = setting.run("disk");
+  std::filesystem::create_directory(disk);
+  // A file system of its own, in a mount namespace that ends with the shell.
+  const std::string mount = fmt::format("mount -t tmpfs -o size=1200k none '{}'", disk.string());
+  const auto in_namespace = [&](const std::string& script) {
+    return Command(CommandLine{"/usr/bin/unshare",
+                               {"--mount", "/bin/sh", "-c", mount + " && " + script},
+                               setting.folder.path()})
+        .wait();
+  };
+  if (in_namespace("true").exit_code != 0) {
+    WARN("not run: this user may not mount a file system");
+    return;
+  }
+  const CommandResult result = in_namespace(fmt::format(
+      "{0} train {1} --output {2}/run --threads 1 --nproc 2 --set timeout=10 --set max_steps=1000; echo code $?; "
+      "{0} eval {2}/run --data {3} --threads 1; echo code $?",
+      cli().string(), setting.config.string(), disk.string(), setting.data.string()));
+  INFO(result.out << result.err);
+  CHECK_THAT(result.out, Contains("code 1\n") && Contains("val split: loss") && Contains("code 0\n"));
+  CHECK_THAT(result.err, Contains("satformer: error: rank 0: ") && Contains("No space left on device") &&
+                             Contains("satformer: error: rank 1: rank 0 has failed: "));
+}

@@ -14,7 +14,7 @@ using Scenario = void (*)(distributed::World&);
 // By name; each rank calls the function and then leaves.
 const std::map<std::string, Scenario>& scenarios();
 
-constexpr int kScenarioTimeoutSeconds = 4;
+constexpr int kScenarioTimeoutSeconds = 6;
 
 // How a rank ends: 0, or Catch's code for a scenario whose checks failed, or one of these.
 constexpr int kOtherRankFailed = 91;  // on_failure was called
