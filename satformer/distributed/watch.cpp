@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr const char* kReadersKey = "failure_read_by";
-constexpr milliseconds kShortestInterval{50}, kLongestInterval{1000};
+constexpr milliseconds kShortestInterval{50}, kLongestInterval{500};
 constexpr milliseconds kShortestSilence{1500};
 
 std::string beat_key(int rank) { return fmt::format("beat/{}", rank); }
