@@ -122,6 +122,6 @@ TEST_CASE("a rank that lives but does not come is named by those that waited", "
   for (const int rank : {0, 2}) {
     CHECK(results[rank].exit_code != 0);
     CHECK_THAT(results[rank].err, Contains(fmt::format("rank 1 did not come to the sum that never comes within {} s",
-                                                         kScenarioTimeoutSeconds)));
+                                                       kScenarioTimeoutSeconds)));
   }
 }
