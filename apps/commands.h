@@ -13,6 +13,7 @@ void add_prepare(CLI::App& app);
 void add_train(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_gates(CLI::App& app);
+void add_ablate(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_export(CLI::App& app);
 void add_verify(CLI::App& app);

@@ -3,10 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "apps/commands.h"
 #include "apps/options.h"
+#include "satformer/core/error.h"
 #include "satformer/core/files.h"
 #include "satformer/core/version.h"
 #include "satformer/exchange/torchscript.h"
@@ -17,6 +19,7 @@ namespace {
 
 struct ExportFlags {
   std::string checkpoint, format, output, json;
+  bool overwrite = false;
 };
 
 // What a reader of the file may ask for by name.
@@ -28,7 +31,23 @@ exchange::ExtraFiles extra_files(const std::filesystem::path& checkpoint) {
   return files;
 }
 
+// Nothing is lost to a wrong path.
+void check_file_output(const std::filesystem::path& output, bool overwrite) {
+  namespace fs = std::filesystem;
+  const fs::path target = fs::weakly_canonical(output);  // where a link points
+  require(!fs::exists(target.parent_path() / "manifest.json"), "--output {}: lies in a checkpoint; give another folder",
+          output.string());
+  require(!fs::is_directory(target), "--output {}: is a folder; give a file's name", output.string());
+  const bool regular = !fs::exists(target) || fs::is_regular_file(target);
+  require(!regular || overwrite || !fs::exists(fs::symlink_status(output)),
+          "--output {}: exists; give another name or --overwrite", output.string());
+}
+
 void export_command(const ExportFlags& flags) {
+  check_file_output(flags.output, flags.overwrite);
+  require(flags.json.empty() ||
+              std::filesystem::weakly_canonical(flags.json) != std::filesystem::weakly_canonical(flags.output),
+          "--json {}: is --output as well", flags.json);
   const std::filesystem::path checkpoint = train::find_checkpoint(flags.checkpoint);
   const auto model = train::load_model(checkpoint);
   const exchange::TorchScriptExport result =
@@ -57,6 +76,7 @@ void add_export(CLI::App& app) {
       ->check(CLI::IsMember({"torchscript"}))
       ->required();
   command->add_option("--output", flags->output, "The file to write")->type_name("FILE")->required();
+  command->add_flag("--overwrite", flags->overwrite, "Replace an existing file");
   add_json_option(*command, flags->json);
   command->callback([flags] { export_command(*flags); });
 }

@@ -20,15 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-void check_report_output(const fs::path& output, bool overwrite) {
-  if (!fs::exists(fs::symlink_status(output))) return;
-  require(fs::is_directory(output), "--output {}: exists and is no folder", output.string());
-  if (fs::is_empty(output)) return;
-  require(overwrite, "--output {}: exists and is not empty; give another folder or --overwrite", output.string());
-  require(fs::exists(output / "gates.json") && fs::exists(output / "report.html"),
-          "--output {}: not overwritten, because `satformer gates` did not write it", output.string());
-}
-
 void print_summary(const json& document, const std::string& output) {
   if (!document["gates"].is_null()) {
     fmt::print("{:>5} {:>10} {:>10} {:>10} {:>12} {:>6}\n", "layer", "mean", "zero", "open", "|a v1|/|v|", "Gini");
@@ -39,19 +30,19 @@ void print_summary(const json& document, const std::string& output) {
                  number(layer["contribution"]["mean"]), number(layer["gini"]));
     }
   }
-  for (const std::string& finding : analysis::findings(document)) fmt::print("{}\n", finding);
+  for (const json& finding : document["findings"]) fmt::print("{}\n", finding.get<std::string>());
   fmt::print("report: {}\n", (fs::path(output) / "report.html").string());
 }
 
 void gates_command(const GatesFlags& flags) {
-  check_report_output(flags.output, flags.overwrite);
+  check_report_output(flags.output, flags.overwrite, "gates", "gates.json");
   const c10::Device device = select_device(flags.device);
   const fs::path checkpoint = train::find_checkpoint(flags.checkpoint);
   const auto model = train::load_model(checkpoint);
   require(analysis::has_early_access(model->config()),
-          "{}: a {} without a value residual has no access to early representations to tell of", checkpoint.string(),
+          "{}: this {} reaches early representations in no layer: there is nothing to tell", checkpoint.string(),
           model->config().architecture);
-  const GatesSource source = open_gates_source(flags, checkpoint, model->config());
+  const TokenSource source = open_token_source(flags.source, checkpoint, model->config());
   const json document = make_gates_document(flags, checkpoint, *model, source, device);
   data::OutputFolder folder(flags.output);
   analysis::write_report(document, folder.path());
@@ -81,22 +72,10 @@ void add_what(CLI::App& command, GatesFlags& flags) {
   command.add_option("checkpoint", flags.checkpoint, "A checkpoint's folder, or a run's (its newest checkpoint)")
       ->type_name("CHECKPOINT")
       ->required();
-  CLI::Option* data =
-      command.add_option("--data", flags.data, "Folder of the token shards [the training data]")->type_name("DIR");
-  command.add_option("--text", flags.text, "A text file instead (also JSONL, .gz, .zst)")
+  add_token_source_options(command, flags.source);
+  command.add_option("--text", flags.source.text, "A text file instead of --data (also JSONL, .gz, .zst)")
       ->type_name("FILE")
-      ->excludes(data);
-  command.add_option("--split", flags.split, "Which split")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"val", "train"}));
-  command.add_option("--seq-length", flags.seq_length, "Tokens of one window [that of the training]")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
-  command.add_option("--max-tokens", flags.max_tokens, "Look at about so many tokens from the start [all]")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  command.add_option("--tokenizer", flags.tokenizer, "A SentencePiece tokenizer.model [the checkpoint's, the data's]")
-      ->type_name("FILE");
-  command.add_option("--categories", flags.categories, "Token classes: docs/gates.md [English, built in]")
-      ->type_name("FILE");
+      ->excludes("--data");
   command.add_option("--output", flags.output, "Folder to make for the report")->type_name("DIR")->required();
   command.add_flag("--overwrite", flags.overwrite, "Replace the folder of an earlier report");
   command.add_flag("--every-checkpoint", flags.every_checkpoint, "Also over all checkpoints of the run");

@@ -4,12 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "apps/checkpoint_data.h"
+#include "satformer/analysis/gate_report.h"
 #include "satformer/core/error.h"
 #include "satformer/core/precision.h"
 #include "satformer/core/progress.h"
 #include "satformer/core/version.h"
-#include "satformer/data/text_tokens.h"
 #include "satformer/train/checkpoint.h"
 #include "satformer/train/run_config.h"
 
@@ -19,34 +18,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// The first of these that is there: --tokenizer, the checkpoint's, the data folder's.
-std::optional<data::Tokenizer> find_tokenizer(const GatesFlags& flags, const fs::path& checkpoint,
-                                              const fs::path& data_dir) {
-  if (!flags.tokenizer.empty()) return data::Tokenizer(flags.tokenizer);
-  for (const fs::path& folder : {checkpoint, data_dir}) {
-    if (fs::exists(folder / "tokenizer.model")) return data::Tokenizer(folder / "tokenizer.model");
-  }
-  return std::nullopt;
-}
-
-void open_text(const GatesFlags& flags, const data::Tokenizer& tokenizer, const models::ModelConfig& model,
-               GatesSource& source) {
-  require(tokenizer.vocab_size() <= model.vocab_size, "the tokenizer has {} pieces, the model only {}",
-          tokenizer.vocab_size(), model.vocab_size);
-  source.text_shards = std::make_unique<StagedDirectory>(fs::temp_directory_path() / "satformer_gates");
-  const std::int64_t end = source.batch.end_of_text_id.value_or(model.eos_token_id);
-  data::write_text_tokens(flags.text, tokenizer, static_cast<std::int32_t>(end), source.text_shards->path(), "text");
-  source.dataset = data::TokenDataset::open(source.text_shards->path(), "text", {.vocab_size = model.vocab_size});
-  source.name = flags.text;
-  const std::int64_t inputs = source.dataset->num_tokens() - 1;
-  require(inputs >= 1, "--text {}: holds no text", flags.text);
-  source.batch.seq_length = std::min(source.batch.seq_length, inputs);
-}
-
 // The numbers of the model, of the model before training and of a run's other checkpoints, over the same tokens.
 class Studies {
  public:
-  Studies(const GatesFlags& flags, const fs::path& checkpoint, const GatesSource& source, c10::Device device)
+  Studies(const GatesFlags& flags, const fs::path& checkpoint, const TokenSource& source, c10::Device device)
       : flags_(flags), checkpoint_(checkpoint), device_(device) {
     if (flags.every_checkpoint) {
       checkpoints_ = train::list_checkpoints(flags.checkpoint);
@@ -57,22 +32,18 @@ class Studies {
       state_ = train::load_trainer_state(checkpoint);
       seed_ = train::parse_run_config(state_->config.dump(), (checkpoint / "trainer.json").string()).system.seed;
     }
-    analysis::StreamOptions options;
-    options.batch = source.batch;
+    analysis::StreamOptions options = stream_options(source, flags.source.max_tokens);
     options.sequences = flags.sequences;
     options.device = device;
     options.dtype = select_dtype(flags.dtype, device, "--dtype");
     options.max_blocks = flags.study.json.bootstrap.max_blocks;
-    if (flags.max_tokens > 0) {
-      options.max_windows = (flags.max_tokens + source.batch.seq_length - 1) / source.batch.seq_length;
-    }
     options.progress = [this](std::int64_t tokens) { progress_->update(done_ + tokens, what_); };
     stream_.emplace(*source.dataset, source.classifier ? &*source.classifier : nullptr, options);
     const auto others = static_cast<std::int64_t>(checkpoints_.empty() ? 0 : checkpoints_.size() - 1);
     progress_.emplace("gates", "tokens", stream_->tokens() * (others + (flags.no_initial ? 1 : 2)));
   }
 
-  json document(models::LanguageModel& model, const GatesSource& source);
+  json document(models::LanguageModel& model, const TokenSource& source);
 
  private:
   json study(models::LanguageModel& model, const std::string& what, analysis::StudyParts parts) {
@@ -83,7 +54,7 @@ class Studies {
     return result;
   }
   json checkpoint_json(models::LanguageModel& model) const;
-  json data_json(const GatesSource& source) const;
+  json data_json(const TokenSource& source) const;
   json dynamics(const json& own, const json& initial);
 
   const GatesFlags& flags_;
@@ -109,7 +80,7 @@ json Studies::checkpoint_json(models::LanguageModel& model) const {
   return object;
 }
 
-json Studies::data_json(const GatesSource& source) const {
+json Studies::data_json(const TokenSource& source) const {
   const analysis::StreamOptions& options = stream_->options();
   return {{"name", source.name},
           {"tokens", stream_->tokens()},
@@ -139,7 +110,7 @@ json Studies::dynamics(const json& own, const json& initial) {
   return points;
 }
 
-json Studies::document(models::LanguageModel& model, const GatesSource& source) {
+json Studies::document(models::LanguageModel& model, const TokenSource& source) {
   json initial;
   if (!flags_.no_initial) {
     const auto untrained = models::make_model(model.config(), seed_);
@@ -159,40 +130,15 @@ json Studies::document(models::LanguageModel& model, const GatesSource& source) 
     document["initialization"]["seed"] = seed_;
     document["initialization"]["seed_known"] = state_.has_value();
   }
+  document["findings"] = analysis::findings(document);
   progress_->finish();
   return document;
 }
 
 }  // namespace
 
-GatesSource open_gates_source(const GatesFlags& flags, const fs::path& checkpoint, const models::ModelConfig& model) {
-  train::DataConfig data = data_config(checkpoint, model);
-  if (!flags.data.empty()) data.data_dir = flags.data;
-  if (flags.seq_length > 0) data.seq_length = flags.seq_length;
-  GatesSource source;
-  source.batch = train::batch_options(data, model);
-  const auto tokenizer = find_tokenizer(flags, checkpoint, data.data_dir);
-  if (tokenizer) {
-    source.classifier.emplace(*tokenizer, flags.categories.empty() ? analysis::TokenCategories::built_in()
-                                                                   : analysis::TokenCategories::load(flags.categories));
-  } else {
-    note("no tokenizer.model beside the checkpoint or the data: no token classes, ids instead of pieces");
-  }
-  if (!flags.text.empty()) {
-    require(tokenizer.has_value(), "--text needs a tokenizer: {} has none; give --tokenizer", checkpoint.string());
-    open_text(flags, *tokenizer, model, source);
-    return source;
-  }
-  const std::string& prefix = flags.split == "val" ? data.val_prefix : data.train_prefix;
-  require(!data.data_dir.empty(), "{} does not say what data it was trained with: give --data or --text",
-          checkpoint.string());
-  source.dataset = data::TokenDataset::open(data.data_dir, prefix, {.vocab_size = model.vocab_size});
-  source.name = source.dataset->name();
-  return source;
-}
-
 json make_gates_document(const GatesFlags& flags, const fs::path& checkpoint, models::LanguageModel& model,
-                         const GatesSource& source, c10::Device device) {
+                         const TokenSource& source, c10::Device device) {
   return Studies(flags, checkpoint, source, device).document(model, source);
 }
 

@@ -21,7 +21,8 @@ constexpr int kFailure = 1;
 constexpr int kWrongUsage = 2;
 
 using AddCommand = void (*)(CLI::App&);
-constexpr AddCommand kCommands[] = {add_prepare, add_train, add_eval, add_gates, add_bench, add_export, add_verify};
+constexpr AddCommand kCommands[] = {add_prepare, add_train, add_eval,   add_gates,
+                                    add_ablate,  add_bench, add_export, add_verify};
 
 int report(const std::string& message, int code) {
   fmt::print(stderr, "satformer: error: {}\n", first_line(message));

@@ -2,40 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <utility>
 #include <vector>
+
+#include "satformer/analysis/csv_table.h"
 
 namespace satformer::analysis {
 namespace {
 
 using nlohmann::json;
-
-class Table {
- public:
-  explicit Table(const std::vector<std::string>& columns) { add(columns); }
-  void add(const std::vector<std::string>& fields) {
-    for (std::size_t i = 0; i < fields.size(); ++i) {
-      if (i > 0) text_ += ',';
-      text_ += field(fields[i]);
-    }
-    text_ += "\r\n";
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  static std::string field(const std::string& value) {
-    if (value.find_first_of(",\"\r\n") == std::string::npos) return value;
-    std::string result = "\"";
-    for (const char c : value) result += c == '"' ? "\"\"" : std::string(1, c);
-    return result + "\"";
-  }
-  std::string text_;
-};
-
-std::string cell(const json& value) {
-  if (value.is_null()) return "";
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
 
 std::vector<std::string> series_columns(const json& gates) {
   std::vector<std::string> columns{"values", "mean", "std", "mean_magnitude", "min", "max", "zero_share"};
@@ -48,14 +22,14 @@ std::vector<std::string> series_columns(const json& gates) {
 
 void add_series(std::vector<std::string>& fields, const json& series) {
   for (const char* key : {"values", "mean", "std", "mean_magnitude", "min", "max", "zero_share"}) {
-    fields.push_back(cell(series[key]));
+    fields.push_back(csv_cell(series[key]));
   }
-  for (const json& share : series["below"]) fields.push_back(cell(share));
-  for (const char* key : {"open_share", "mean_while_open"}) fields.push_back(cell(series[key]));
-  for (const json& quantile : series["quantiles"]) fields.push_back(cell(quantile));
+  for (const json& share : series["below"]) fields.push_back(csv_cell(share));
+  for (const char* key : {"open_share", "mean_while_open"}) fields.push_back(csv_cell(series[key]));
+  for (const json& quantile : series["quantiles"]) fields.push_back(csv_cell(quantile));
   for (const char* key : {"contribution", "first_share"}) {
-    fields.push_back(cell(series[key]["mean"]));
-    fields.push_back(cell(series[key]["std"]));
+    fields.push_back(csv_cell(series[key]["mean"]));
+    fields.push_back(csv_cell(series[key]["std"]));
   }
 }
 
@@ -63,10 +37,10 @@ void add_series(std::vector<std::string>& fields, const json& series) {
 std::string series_table(const json& gates, const json& rows, const std::vector<std::string>& keys) {
   std::vector<std::string> columns = keys;
   for (std::string& column : series_columns(gates)) columns.push_back(std::move(column));
-  Table table(columns);
+  CsvTable table(columns);
   for (const json& row : rows) {
     std::vector<std::string> fields;
-    for (const std::string& key : keys) fields.push_back(cell(row[key]));
+    for (const std::string& key : keys) fields.push_back(csv_cell(row[key]));
     add_series(fields, row);
     table.add(fields);
   }
@@ -74,44 +48,44 @@ std::string series_table(const json& gates, const json& rows, const std::vector<
 }
 
 std::string histogram_table(const json& histogram) {
-  Table table({"layer", "head", "from", "to", "count"});
+  CsvTable table({"layer", "head", "from", "to", "count"});
   const json& edges = histogram["edges"];
   for (const json& head : histogram["heads"]) {
-    const std::string layer = cell(head["layer"]), index = cell(head["head"]);
-    table.add({layer, index, "0", "0", cell(head["zeros"])});
+    const std::string layer = csv_cell(head["layer"]), index = csv_cell(head["head"]);
+    table.add({layer, index, "0", "0", csv_cell(head["zeros"])});
     for (std::size_t i = 0; i < head["counts"].size(); ++i) {
-      table.add({layer, index, i == 0 ? "" : cell(edges[i - 1]), i < edges.size() ? cell(edges[i]) : "",
-                 cell(head["counts"][i])});
+      table.add({layer, index, i == 0 ? "" : csv_cell(edges[i - 1]), i < edges.size() ? csv_cell(edges[i]) : "",
+                 csv_cell(head["counts"][i])});
     }
   }
   return table.take();
 }
 
 std::string positions_table(const json& positions) {
-  Table table({"layer", "head", "from", "tokens", "mean", "open_share"});
+  CsvTable table({"layer", "head", "from", "tokens", "mean", "open_share"});
   for (const json& head : positions["heads"]) {
     for (std::size_t i = 0; i < positions["from"].size(); ++i) {
-      table.add({cell(head["layer"]), cell(head["head"]), cell(positions["from"][i]), cell(positions["tokens"][i]),
-                 cell(head["mean"][i]), cell(head["open_share"][i])});
+      table.add({csv_cell(head["layer"]), csv_cell(head["head"]), csv_cell(positions["from"][i]),
+                 csv_cell(positions["tokens"][i]), csv_cell(head["mean"][i]), csv_cell(head["open_share"][i])});
     }
   }
   return table.take();
 }
 
-void add_category(Table& table, const std::vector<std::string>& place, const json& estimates) {
+void add_category(CsvTable& table, const std::vector<std::string>& place, const json& estimates) {
   std::vector<std::string> fields = place;
   for (const char* statistic : {"mean", "open_share"}) {
-    for (const char* key : {"value", "low", "high"}) fields.push_back(cell(estimates[statistic][key]));
+    for (const char* key : {"value", "low", "high"}) fields.push_back(csv_cell(estimates[statistic][key]));
   }
   table.add(fields);
 }
 
 std::string categories_table(const json& categories) {
-  Table table({"layer", "head", "kind", "name", "mean", "mean_low", "mean_high", "open_share", "open_share_low",
-               "open_share_high"});
+  CsvTable table({"layer", "head", "kind", "name", "mean", "mean_low", "mean_high", "open_share", "open_share_low",
+                  "open_share_high"});
   const auto add = [&table](const json& part) {
-    const std::string layer = part.contains("layer") ? cell(part["layer"]) : "";
-    const std::string head = part.contains("head") ? cell(part["head"]) : "";
+    const std::string layer = part.contains("layer") ? csv_cell(part["layer"]) : "";
+    const std::string head = part.contains("head") ? csv_cell(part["head"]) : "";
     for (const auto& [name, estimates] : part["classes"].items())
       add_category(table, {layer, head, "class", name}, estimates);
     for (const auto& [name, estimates] : part["groups"].items())
@@ -126,13 +100,13 @@ std::string categories_table(const json& categories) {
 }
 
 std::string tokens_table(const json& tokens) {
-  Table table({"layer", "head", "end", "rank", "id", "piece", "mean", "count"});
+  CsvTable table({"layer", "head", "end", "rank", "id", "piece", "mean", "count"});
   for (const json& head : tokens["heads"]) {
     for (const char* end : {"top", "bottom"}) {
       std::int64_t rank = 0;
       for (const json& token : head[end]) {
-        table.add({cell(head["layer"]), cell(head["head"]), end, std::to_string(++rank), cell(token["id"]),
-                   cell(token["piece"]), cell(token["mean"]), cell(token["count"])});
+        table.add({csv_cell(head["layer"]), csv_cell(head["head"]), end, std::to_string(++rank), csv_cell(token["id"]),
+                   csv_cell(token["piece"]), csv_cell(token["mean"]), csv_cell(token["count"])});
       }
     }
   }
@@ -140,20 +114,20 @@ std::string tokens_table(const json& tokens) {
 }
 
 std::string access_table(const json& access) {
-  Table table({"reader", "layer", "kv_head", "source", "weight_mean", "weight_std", "early_share", "lookback",
-               "lambda1", "lambda2", "contribution_mean", "first_share_mean"});
+  CsvTable table({"reader", "layer", "kv_head", "source", "weight_mean", "weight_std", "early_share", "lookback",
+                  "lambda1", "lambda2", "contribution_mean", "first_share_mean"});
   for (const json& layer : access["layers"]) {
     for (std::size_t head = 0; head < layer["contribution"]["mean"].size(); ++head) {
-      table.add({"", cell(layer["layer"]), std::to_string(head), "", "", "", "", "", cell(layer["lambda1"]),
-                 cell(layer["lambda2"]), cell(layer["contribution"]["mean"][head]),
-                 cell(layer["first_share"]["mean"][head])});
+      table.add({"", csv_cell(layer["layer"]), std::to_string(head), "", "", "", "", "", csv_cell(layer["lambda1"]),
+                 csv_cell(layer["lambda2"]), csv_cell(layer["contribution"]["mean"][head]),
+                 csv_cell(layer["first_share"]["mean"][head])});
     }
   }
   for (const json& reader : access["readers"]) {
     for (std::size_t i = 0; i < reader["sources"].size(); ++i) {
-      table.add({cell(reader["reader"]), cell(reader["layer"]), "", cell(reader["sources"][i]),
-                 cell(reader["weights"]["mean"][i]), cell(reader["weights"]["std"][i]), cell(reader["early_share"]),
-                 cell(reader["lookback"]), "", "", "", ""});
+      table.add({csv_cell(reader["reader"]), csv_cell(reader["layer"]), "", csv_cell(reader["sources"][i]),
+                 csv_cell(reader["weights"]["mean"][i]), csv_cell(reader["weights"]["std"][i]),
+                 csv_cell(reader["early_share"]), csv_cell(reader["lookback"]), "", "", "", ""});
     }
   }
   return table.take();

@@ -8,9 +8,7 @@
 #include "satformer/analysis/embedded.h"
 #include "satformer/analysis/gate_csv.h"
 #include "satformer/analysis/gate_plots.h"
-#include "satformer/core/error.h"
 #include "satformer/core/files.h"
-#include "satformer/core/progress.h"
 
 namespace satformer::analysis {
 namespace {
@@ -120,12 +118,8 @@ void write_report(const json& document, const fs::path& folder) {
   for (const auto& [name, text] : gate_tables(document)) write_file_atomically(folder / name, text);
   const std::vector<Plot> plots = gate_plots(document);
   std::vector<std::string> svgs;
-  if (have_gnuplot()) {
-    fs::create_directory(folder / "plots");
-    draw(plots, folder / "plots");
+  if (draw_if_possible(plots, folder)) {
     for (const Plot& plot : plots) svgs.push_back(read_file(folder / "plots" / (plot.name + ".svg")));
-  } else {
-    warn("gnuplot was not found: no plots (Debian: apt install gnuplot-nox fontconfig fonts-dejavu-core)");
   }
   write_file_atomically(folder / "report.html", report_html(document, plots, svgs));
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "satformer/analysis/gate_intervention.h"
 #include "satformer/core/error.h"
 
 namespace satformer::analysis {
@@ -40,11 +41,7 @@ class GateObserver : public nn::Observer {
 }  // namespace
 
 std::vector<std::int64_t> gated_layers(const models::ModelConfig& config) {
-  std::vector<std::int64_t> layers;
-  for (std::int64_t layer = 0; config.architecture == "satformer" && layer < config.num_hidden_layers; ++layer) {
-    if (config.mixes_values(layer)) layers.push_back(layer);
-  }
-  return layers;
+  return config.architecture == "satformer" ? mixing_layers(config) : std::vector<std::int64_t>();
 }
 
 GateCollector collect_gates(models::LanguageModel& model, const TokenStream& stream, const GateStudyOptions& options) {

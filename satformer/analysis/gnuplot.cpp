@@ -10,6 +10,7 @@
 #include "satformer/analysis/plot.h"
 #include "satformer/core/error.h"
 #include "satformer/core/files.h"
+#include "satformer/core/progress.h"
 
 namespace satformer::analysis {
 namespace {
@@ -75,6 +76,16 @@ void draw(const std::vector<Plot>& plots, const fs::path& folder) {
     }
   }
   fs::remove(script);
+}
+
+bool draw_if_possible(const std::vector<Plot>& plots, const fs::path& folder) {
+  if (!have_gnuplot()) {
+    warn("gnuplot was not found: no plots (Debian: apt install gnuplot-nox fontconfig fonts-dejavu-core)");
+    return false;
+  }
+  fs::create_directory(folder / "plots");
+  draw(plots, folder / "plots");
+  return true;
 }
 
 }  // namespace satformer::analysis

@@ -142,7 +142,7 @@ std::string script_of(const HeatMap& map) {
     const std::string middle = number(low + 0.55 * (high - low));
     for (const auto& [sign, colour] : {std::pair{"<", "#ffffff"}, std::pair{">=", "#000001"}}) {
       script +=
-          fmt::format(", $map matrix using 1:2:($3 {} {} ? sprintf('%.2f', $3) : '') with labels font ',8' tc rgb '{}'",
+          fmt::format(", $map matrix using 1:2:($3 {} {} ? sprintf('%.2g', $3) : '') with labels font ',8' tc rgb '{}'",
                       sign, middle, colour);
     }
   }

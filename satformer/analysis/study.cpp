@@ -1,17 +1,11 @@
 #include "satformer/analysis/study.h"
 
 #include "satformer/analysis/access_json.h"
+#include "satformer/analysis/gate_intervention.h"
 #include "satformer/core/error.h"
 
 namespace satformer::analysis {
 namespace {
-
-bool mixes_values(const models::ModelConfig& config) {
-  for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    if (config.mixes_values(layer)) return true;
-  }
-  return false;
-}
 
 nlohmann::json gates_of(models::LanguageModel& model, const TokenStream& stream, const StudyOptions& options,
                         StudyParts parts) {
@@ -28,7 +22,7 @@ nlohmann::json gates_of(models::LanguageModel& model, const TokenStream& stream,
 }  // namespace
 
 bool has_early_access(const models::ModelConfig& config) {
-  if (config.architecture == "satformer" || config.architecture == "resformer") return mixes_values(config);
+  if (config.architecture == "satformer" || config.architecture == "resformer") return !mixing_layers(config).empty();
   return config.architecture != "transformer";
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "satformer/analysis/bootstrap.h"
+#include "satformer/core/device.h"
 #include "satformer/core/precision.h"
 
 namespace satformer::analysis {
@@ -12,13 +13,13 @@ namespace {
 
 constexpr std::int64_t kStreamTokens = 4096;  // in memory at a time
 
-models::ModelInput model_input(const data::Batch& batch, c10::Device device) {
-  const auto move = [device](const at::Tensor& tensor) { return tensor.defined() ? tensor.to(device) : tensor; };
-  return {
-      .input_ids = move(batch.input_ids), .positions = move(batch.positions), .document_ids = move(batch.document_ids)};
-}
-
 }  // namespace
+
+models::ModelInput model_input(const data::Batch& batch, c10::Device device) {
+  return {.input_ids = to_device(batch.input_ids, device),
+          .positions = to_device(batch.positions, device),
+          .document_ids = batch.document_ids};
+}
 
 TokenStream::TokenStream(const data::TokenDataset& dataset, const TokenClassifier* classifier, StreamOptions options)
     : dataset_(&dataset), classifier_(classifier), options_(std::move(options)) {
@@ -33,20 +34,27 @@ std::int64_t TokenStream::tokens() const {
 
 std::int64_t TokenStream::blocks() const { return (windows_ + windows_per_block_ - 1) / windows_per_block_; }
 
-void TokenStream::run(models::LanguageModel& model, nn::Observer& observer,
-                      const std::function<void(std::vector<TokenRow> rows)>& begin) const {
-  const at::NoGradGuard no_grad;
+void TokenStream::each_batch(
+    const std::function<void(const data::Batch& batch, std::vector<TokenRow> rows)>& use) const {
   const std::int64_t sequences = options_.sequences > 0
                                      ? options_.sequences
                                      : std::max<std::int64_t>(1, kStreamTokens / options_.batch.seq_length);
   for (std::int64_t window = 0; window < windows_; window += sequences) {
     const std::int64_t count = std::min(sequences, windows_ - window);
     const data::Batch batch = data::evaluation_batch(*dataset_, window, count, options_.batch);
-    begin(rows_of(batch, window));
-    const AutocastGuard autocast(options_.device, options_.dtype);
-    model.hidden_states(model_input(batch, options_.device), &observer);
+    use(batch, rows_of(batch, window));
     if (options_.progress) options_.progress(std::min((window + count) * options_.batch.seq_length, tokens()));
   }
+}
+
+void TokenStream::run(models::LanguageModel& model, nn::Observer& observer,
+                      const std::function<void(std::vector<TokenRow> rows)>& begin) const {
+  each_batch([&](const data::Batch& batch, std::vector<TokenRow> rows) {
+    begin(std::move(rows));
+    const at::NoGradGuard no_grad;
+    const AutocastGuard autocast(options_.device, options_.dtype);
+    model.hidden_states(model_input(batch, options_.device), &observer);
+  });
 }
 
 std::vector<TokenRow> TokenStream::rows_of(const data::Batch& batch, std::int64_t first_window) const {

@@ -36,6 +36,8 @@ class TokenStream {
   const TokenClassifier* classifier() const { return classifier_; }
   const StreamOptions& options() const { return options_; }
 
+  // All batches in order, with the tokens of each that count: all but the padding.
+  void each_batch(const std::function<void(const data::Batch& batch, std::vector<TokenRow> rows)>& use) const;
   // Runs the model over all batches without gradients. `begin` is told of a batch's tokens before the model runs and
   // the observer sees its inside.
   void run(models::LanguageModel& model, nn::Observer& observer,
@@ -49,5 +51,8 @@ class TokenStream {
   StreamOptions options_;
   std::int64_t windows_ = 0, windows_per_block_ = 1;
 };
+
+// What a model reads of a batch, on its device.
+models::ModelInput model_input(const data::Batch& batch, c10::Device device);
 
 }  // namespace satformer::analysis

@@ -89,6 +89,7 @@ nn::DecoderBlockOutput BlockDecoder::run_layer(const nn::DecoderBlockInput& inpu
   nn::DecoderBlock block = blocks_[static_cast<std::size_t>(input.layer)];
   const bool returns_values = input.layer == 0 && needs_first_values_;
   const nn::Segment segment = [block, sequence = input.sequence, layer = input.layer, observer = input.observer,
+                               intervention = input.intervention,
                                returns_values](const std::vector<at::Tensor>& inputs) mutable {
     nn::DecoderBlockOutput output = block->forward({.hidden = {inputs[0], inputs[1]},
                                                     .first_values = inputs[2],
@@ -96,7 +97,8 @@ nn::DecoderBlockOutput BlockDecoder::run_layer(const nn::DecoderBlockInput& inpu
                                                     .sequence = sequence,
                                                     .layer = layer,
                                                     .returns_values = returns_values,
-                                                    .observer = observer});
+                                                    .observer = observer,
+                                                    .intervention = intervention});
     std::vector<at::Tensor> outputs{output.hidden.sum, output.hidden.pending};
     if (returns_values) outputs.push_back(output.values);
     return outputs;
@@ -110,6 +112,40 @@ nn::DecoderBlockOutput BlockDecoder::run_layer(const nn::DecoderBlockInput& inpu
   const nn::Stream hidden{outputs[0], outputs[1]};
   if (input.observer != nullptr) input.observer->hidden(input.layer, hidden.value());
   return {hidden, returns_values ? nn::share(outputs[2]) : at::Tensor()};
+}
+
+at::Tensor ResidualDecoder::hidden_states(const ModelInput& input, nn::Observer* observer) {
+  DecoderPass pass = begin(input, observer);
+  while (pass.layer < num_layers()) advance(pass, observer);
+  return finish(pass, observer);
+}
+
+DecoderPass ResidualDecoder::begin(const ModelInput& input, nn::Observer* observer) {
+  const at::Tensor x = embed(input);
+  return {.hidden = {x}, .sequence = make_sequence(x, input), .lambda1 = layer_lambda1(observer)};
+}
+
+void ResidualDecoder::advance(DecoderPass& pass, nn::Observer* observer, nn::Intervention* intervention) {
+  const std::int64_t layer = pass.layer;
+  require(layer < num_layers(), "decoder: layer {} of {} asked for", layer, num_layers());
+  const bool learnable = layer > 0 && !pass.lambda1.empty();
+  const nn::DecoderBlockOutput output =
+      run_layer({.hidden = pass.hidden,
+                 .first_values = pass.first_values,
+                 .lambda1 = learnable ? pass.lambda1[static_cast<std::size_t>(layer - 1)] : at::Tensor(),
+                 .sequence = pass.sequence,
+                 .layer = layer,
+                 .observer = observer,
+                 .intervention = intervention});
+  pass.hidden = output.hidden;
+  if (layer == 0) pass.first_values = output.values;
+  ++pass.layer;
+}
+
+at::Tensor ResidualDecoder::finish(const DecoderPass& pass, nn::Observer* observer) {
+  require(pass.layer == num_layers(), "decoder: a pass ends after layer {}, not before layer {}", num_layers() - 1,
+          pass.layer);
+  return final_norm(pass.hidden, observer);
 }
 
 }  // namespace satformer::models

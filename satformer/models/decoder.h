@@ -67,4 +67,38 @@ class BlockDecoder : public Decoder {
   bool needs_first_values_;
 };
 
+// A pass through a ResidualDecoder that has come to `layer`: all that this and the later layers read. A copy shares the
+// tensors and can go on by itself.
+struct DecoderPass {
+  nn::Stream hidden;
+  nn::Sequence sequence;
+  at::Tensor first_values = {};          // [B, T, H_kv, hd] after layer 0, where a layer mixes values
+  std::vector<at::Tensor> lambda1 = {};  // [] of layers 1 .. L-1; empty where no mixer is learnable and static
+  std::int64_t layer = 0;
+};
+
+// A decoder whose layers hand on one residual stream and, from the first layer to all others, its values:
+//   x = E[ids];  x, v1 = block_0(x);  x = block_i(x, v1) for i = 1 .. L-1;  h = norm(x)
+// A pass can be stopped before any layer.
+class ResidualDecoder : public BlockDecoder {
+ public:
+  at::Tensor hidden_states(const ModelInput& input, nn::Observer* observer = nullptr) override;
+
+  DecoderPass begin(const ModelInput& input, nn::Observer* observer = nullptr);
+  // Runs one layer.
+  void advance(DecoderPass& pass, nn::Observer* observer = nullptr, nn::Intervention* intervention = nullptr);
+  // After the last layer: the final norm's output [B, T, d].
+  at::Tensor finish(const DecoderPass& pass, nn::Observer* observer = nullptr);
+
+ protected:
+  using BlockDecoder::BlockDecoder;
+
+ private:
+  // DecoderPass::lambda1.
+  virtual std::vector<at::Tensor> layer_lambda1(nn::Observer* observer) const {
+    (void)observer;
+    return {};
+  }
+};
+
 }  // namespace satformer::models

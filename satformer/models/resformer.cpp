@@ -26,32 +26,12 @@ std::shared_ptr<nn::ValueMixer> make_static_mixer(const ModelConfig& config, std
 }  // namespace
 
 ResFormer::ResFormer(const ModelConfig& config, const c10::TensorOptions& tensors)
-    : BlockDecoder(config, tensors, [&](std::int64_t layer) { return make_static_mixer(config, layer, tensors); }) {
+    : ResidualDecoder(config, tensors, [&](std::int64_t layer) { return make_static_mixer(config, layer, tensors); }) {
   if (!config.use_value_residual || config.value_residual_variant != "learnable") return;
   const auto manager = trunk().register_module("lambda_manager", std::make_shared<torch::nn::Module>());
   const std::int64_t layers = config.num_hidden_layers;
   lambda_scale_ = manager->register_parameter("lambda_scale", at::full({}, static_cast<double>(layers), tensors));
   lambda_logits_ = manager->register_parameter("lambda_logits", at::zeros({layers - 1}, tensors));
-}
-
-at::Tensor ResFormer::hidden_states(const ModelInput& input, nn::Observer* observer) {
-  nn::Stream x{embed(input)};
-  const nn::Sequence sequence = make_sequence(x.sum, input);
-  const std::vector<at::Tensor> lambda1 = layer_lambda1(observer);
-  at::Tensor first_values;
-  for (std::int64_t i = 0; i < num_layers(); ++i) {
-    const bool learnable = i > 0 && !lambda1.empty();
-    const nn::DecoderBlockOutput output =
-        run_layer({.hidden = x,
-                   .first_values = first_values,
-                   .lambda1 = learnable ? lambda1[static_cast<std::size_t>(i - 1)] : at::Tensor(),
-                   .sequence = sequence,
-                   .layer = i,
-                   .observer = observer});
-    x = output.hidden;
-    if (i == 0) first_values = output.values;
-  }
-  return final_norm(x, observer);
 }
 
 std::vector<at::Tensor> ResFormer::layer_lambda1(nn::Observer* observer) const {

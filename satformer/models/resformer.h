@@ -11,14 +11,12 @@ namespace satformer::models {
 //   learnable: lambda1 = lambda_scale softmax(lambda_logits) over all layers 1 .. L-1; lambda2 is the layer's own
 //   identity: 0.5, 0.5;  constant: 2, 1;  sparse: 5, 1 in the last third of the layers; these have no parameters
 // Source: Zhou et al. 2024, "Value Residual Learning"; the learnable form is that of the SATFormer authors' code.
-class ResFormer : public BlockDecoder {
+class ResFormer : public ResidualDecoder {
  public:
   ResFormer(const ModelConfig& config, const c10::TensorOptions& tensors);
-  at::Tensor hidden_states(const ModelInput& input, nn::Observer* observer = nullptr) override;
 
  private:
-  // One [] a layer 1 .. L-1, or nothing where the mixers have constants.
-  std::vector<at::Tensor> layer_lambda1(nn::Observer* observer) const;
+  std::vector<at::Tensor> layer_lambda1(nn::Observer* observer) const override;
 
   at::Tensor lambda_scale_;   // model.lambda_manager.lambda_scale [], L at the start; undefined: no parameters
   at::Tensor lambda_logits_;  // model.lambda_manager.lambda_logits [L-1], 0 at the start

@@ -18,19 +18,7 @@ std::shared_ptr<nn::ValueMixer> make_selective_mixer(const ModelConfig& config, 
 }  // namespace
 
 SATFormer::SATFormer(const ModelConfig& config, const c10::TensorOptions& tensors)
-    : BlockDecoder(config, tensors, [&](std::int64_t layer) { return make_selective_mixer(config, layer, tensors); }) {}
-
-at::Tensor SATFormer::hidden_states(const ModelInput& input, nn::Observer* observer) {
-  nn::Stream x{embed(input)};
-  const nn::Sequence sequence = make_sequence(x.sum, input);
-  at::Tensor first_values;
-  for (std::int64_t i = 0; i < num_layers(); ++i) {
-    const nn::DecoderBlockOutput output =
-        run_layer({.hidden = x, .first_values = first_values, .sequence = sequence, .layer = i, .observer = observer});
-    x = output.hidden;
-    if (i == 0) first_values = output.values;
-  }
-  return final_norm(x, observer);
-}
+    : ResidualDecoder(config, tensors,
+                      [&](std::int64_t layer) { return make_selective_mixer(config, layer, tensors); }) {}
 
 }  // namespace satformer::models

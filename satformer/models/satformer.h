@@ -8,10 +8,9 @@ namespace satformer::models {
 //   alpha = gate(u Walpha)                        [B, T, H_kv]
 //   v'[b, t, j, :] = v[b, t, j, :] + alpha[b, t, j] v1[b, t, j, :]
 // Gradients flow through v1 into layer 0.
-class SATFormer : public BlockDecoder {
+class SATFormer : public ResidualDecoder {
  public:
   SATFormer(const ModelConfig& config, const c10::TensorOptions& tensors);
-  at::Tensor hidden_states(const ModelInput& input, nn::Observer* observer = nullptr) override;
 };
 
 }  // namespace satformer::models

@@ -1,5 +1,9 @@
 #include "satformer/nn/attention.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/mul.h>
+
 #include "csrc/ops/gated_value_mix_reference.h"
 #include "satformer/core/error.h"
 #include "satformer/nn/attention_core.h"
@@ -65,6 +69,7 @@ AttentionOutput AttentionImpl::forward(const AttentionInput& input) {
     value_residual_mixing->describe(core.inputs, input.lambda1);
     core.inputs.first_values = input.first_values;
     if (input.observer != nullptr) observe(input, core);
+    if (input.intervention != nullptr) intervene(input, core);
   }
   const AttentionCoreOutput output = attention_core(core);
   return {packed_linear(output.attended, output_), sum, output.values};
@@ -79,6 +84,27 @@ void AttentionImpl::observe(const AttentionInput& input, const AttentionCore& co
   }
   const at::Tensor alpha = ops::apply_gate(inputs.logits, inputs.gate);
   input.observer->gates(input.layer, {inputs.logits, alpha, inputs.v, input.first_values});
+}
+
+// The weights that the intervention gives become logits of an identity gate: the same pass as ever applies them.
+void AttentionImpl::intervene(const AttentionInput& input, AttentionCore& core) {
+  require(!at::GradMode::is_enabled(), "attention: interventions work without gradients only");
+  ops::AttentionInputs inputs = core.inputs;
+  view_projections(core.projected, core, inputs);
+  const at::Tensor alpha = core.selective ? ops::apply_gate(inputs.logits, inputs.gate)
+                                          : inputs.lambda1.expand(inputs.v.sizes().slice(0, 3));
+  const at::Tensor replaced = input.intervention->first_value_weights(input.layer, alpha);
+  if (!replaced.defined()) return;
+  if (core.selective) {
+    inputs.logits.copy_(replaced);
+  } else {
+    inputs.v.mul_(inputs.lambda2.to(inputs.v.scalar_type()));
+    at::Tensor& projected = core.projected.back();
+    projected = at::cat({projected, replaced.to(projected.scalar_type())}, -1);
+    core.inputs.lambda1 = core.inputs.lambda2 = at::Tensor();
+    core.selective = true;
+  }
+  core.inputs.gate = Gate::kIdentity;
 }
 
 }  // namespace satformer::nn

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "satformer/nn/attention_core.h"
+#include "satformer/nn/intervention.h"
 #include "satformer/nn/linear.h"
 #include "satformer/nn/norm_linear.h"
 #include "satformer/nn/observer.h"
@@ -37,7 +38,8 @@ struct AttentionInput {
   const Sequence& sequence;
   std::int64_t layer = 0;
   bool returns_values = false;
-  Observer* observer = nullptr;
+  Observer* observer = nullptr;          // sees the mix as the weights have it
+  Intervention* intervention = nullptr;  // without gradients alone
 };
 
 struct AttentionOutput {
@@ -65,6 +67,7 @@ class AttentionImpl : public torch::nn::Module {
 
  private:
   static void observe(const AttentionInput& input, const AttentionCore& core);
+  static void intervene(const AttentionInput& input, AttentionCore& core);
 
   AttentionOptions options_;
   std::vector<PackedWeight> projections_;  // one a source: [q | k | v | logits], or q, k, [v | logits]

@@ -18,7 +18,8 @@ DecoderBlockOutput DecoderBlockImpl::forward(const DecoderBlockInput& input) {
                                                    .sequence = input.sequence,
                                                    .layer = input.layer,
                                                    .returns_values = input.returns_values,
-                                                   .observer = input.observer});
+                                                   .observer = input.observer,
+                                                   .intervention = input.intervention});
   return {mlp->forward({attention.sum, attention.hidden}, mlp_norm), attention.values};
 }
 

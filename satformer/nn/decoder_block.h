@@ -21,6 +21,7 @@ struct DecoderBlockInput {
   std::int64_t layer = 0;
   bool returns_values = false;
   Observer* observer = nullptr;
+  Intervention* intervention = nullptr;  // without gradients alone
 };
 
 struct DecoderBlockOutput {

@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "satformer/core/error.h"
@@ -25,13 +26,13 @@ std::array<const std::optional<at::Tensor>*, 6> optional_parameters(const ops::H
 }
 
 struct ConnectionsRecord : torch::CustomClassHolder {
-  ConnectionsRecord(const ops::HyperConnection& first, const ops::HyperConnection& second)
-      : first(first), second(second) {}
+  ConnectionsRecord(ops::HyperConnection first, ops::HyperConnection second)
+      : first(std::move(first)), second(std::move(second)) {}
   ops::HyperConnection first, second;
 };
 
 // Inputs: mixed and beta of the first read, the layer's output, the first read's streams (without gradient), the second
-// connection's parameters. Outputs: input, mixed and beta of the second read.
+// connection's parameters. Outputs: the second read.
 struct WriteAndRead : torch::autograd::Function<WriteAndRead> {
   static variable_list forward(AutogradContext* context, const c10::intrusive_ptr<ConnectionsRecord>& record,
                                at::TensorList tensors) {
@@ -41,7 +42,8 @@ struct WriteAndRead : torch::autograd::Function<WriteAndRead> {
     HyperConnectionRead read = ops::hyper_connection_read(streams, record->second);
     context->saved_data["record"] = c10::IValue::make_capsule(record);
     context->save_for_backward({beta, output, before, read.kept});
-    return {read.input, read.mixed, read.beta};
+    context->mark_non_differentiable({read.kept});
+    return {read.input, read.mixed, read.beta, read.kept};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
@@ -116,7 +118,7 @@ HyperConnectionRead write_and_read(HyperConnectionUse& use, const at::Tensor& ou
   const auto record = c10::make_intrusive<ConnectionsRecord>(use.connection->parameters, second);
   const variable_list read = WriteAndRead::apply(record, at::TensorList(tensors));
   use.read.mixed = at::Tensor();
-  return {read[0], read[1], read[2], {}};
+  return {read[0], read[1], read[2], read[3]};
 }
 
 }  // namespace satformer::nn

@@ -6,6 +6,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <utility>
+
 #include "csrc/ops/rms_norm.h"
 #include "csrc/ops/swiglu.h"
 #include "satformer/core/error.h"
@@ -50,7 +52,7 @@ variable_list parameter_gradients(const PackedWeight& weight, at::ScalarType dty
 
 // What a backward needs besides tensors. PackedWeight is a handle on shared layers: a copy keeps them alive.
 struct WeightRecord : torch::CustomClassHolder {
-  WeightRecord(const PackedWeight& weight, at::ScalarType dtype) : weight(weight), dtype(dtype) {}
+  WeightRecord(PackedWeight weight, at::ScalarType dtype) : weight(std::move(weight)), dtype(dtype) {}
   PackedWeight weight;
   at::ScalarType dtype;  // of the parameters
 };

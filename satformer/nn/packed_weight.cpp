@@ -11,7 +11,7 @@ namespace satformer::nn {
 at::Tensor PackedWeight::weight(at::ScalarType dtype) {
   // Moving a model to another device or dtype gives each parameter a storage of its own.
   if (!adjacent()) make_adjacent();
-  const at::Tensor own = whole();
+  at::Tensor own = whole();
   if (own.scalar_type() == dtype) return own;
   const bool current = cast_.defined() && cast_.scalar_type() == dtype && cast_source_ == own.const_data_ptr() &&
                        cast_versions_ == versions();

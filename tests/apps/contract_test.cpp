@@ -21,7 +21,7 @@ TEST_CASE("help and version go to standard output and exit 0", "[apps]") {
   const ScratchFolder folder;
   CommandResult result = run_command({"--help"}, folder.path());
   CHECK(result.exit_code == 0);
-  for (const char* command : {"prepare", "train", "eval", "gates", "bench", "export", "verify"}) {
+  for (const char* command : {"prepare", "train", "eval", "gates", "ablate", "bench", "export", "verify"}) {
     CHECK_THAT(result.out, Contains(command));
     const CommandResult help = run_command({command, "--help"}, folder.path());
     CHECK(help.exit_code == 0);
@@ -64,6 +64,15 @@ TEST_CASE("wrong usage exits 2 and says so on standard error", "[apps]") {
       {"gates", "x", "--output", "y", "--data", "d", "--text", "t"},
       {"gates", "x", "--output", "y", "--thresholds", "0.5,0.1"},
       {"gates", "x", "--output", "y", "--confidence", "1"},
+      {"ablate"},
+      {"ablate", "x"},
+      {"ablate", "x", "--mode", "half"},
+      {"ablate", "x", "--mode", "scale"},
+      {"ablate", "x", "--mode", "scale="},
+      {"ablate", "x", "--mode", "scale=inf"},
+      {"ablate", "x", "--mode", "scale=1e300"},
+      {"ablate", "x", "--mode", "zero", "--scope", "token"},
+      {"ablate", "x", "--mode", "zero", "--resamples", "1"},
   };
   for (const auto& arguments : wrong) {
     const CommandResult result = run_command(arguments, folder.path());

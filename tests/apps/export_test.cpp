@@ -48,4 +48,29 @@ TEST_CASE("export writes a run's newest checkpoint as TorchScript", "[apps]") {
   CHECK(extra.at("config.json") == read_file(std::filesystem::path(run) / "checkpoints/step_00000006/config.json"));
   const at::Tensor ids = at::arange(24, at::kLong).view({2, 12});
   CHECK(exchange::torchscript_difference(*model, module, ids) < 1e-6);
+
+  // Nothing is lost to a wrong path.
+  const std::string weights = run + "/checkpoints/step_00000006/model.safetensors", before = read_file(weights);
+  const std::string link = (folder.path() / "link.pt").string(), fresh = (folder.path() / "fresh.pt").string();
+  std::filesystem::create_symlink(weights, link);
+  const auto export_to = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"export", run, "--format", "torchscript", "--output"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_command(arguments, folder.path());
+  };
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
+      {{output}, "exists"},
+      {{weights, "--overwrite"}, "lies in a checkpoint"},
+      {{link, "--overwrite"}, "lies in a checkpoint"},
+      {{folder.path().string(), "--overwrite"}, "is a folder"},
+      {{fresh, "--json", fresh}, "is --output as well"},
+  };
+  for (const auto& [more, words] : refused) {
+    const CommandResult refusal = export_to(more);
+    CHECK(refusal.exit_code == 1);
+    CHECK_THAT(refusal.err, Catch::Contains(words));
+  }
+  CHECK(read_file(weights) == before);
+  CHECK_FALSE(std::filesystem::exists(fresh));
+  CHECK(export_to({output, "--overwrite"}).exit_code == 0);
 }

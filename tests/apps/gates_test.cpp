@@ -58,6 +58,7 @@ TEST_CASE("gates writes its report and says what it found", "[apps][gates]") {
   const nlohmann::json document = run.document("report");
   CHECK(document == nlohmann::json::parse(read_file(run.path("out.json"))));
   CHECK(document["schema"] == "satformer.gates/1");
+  CHECK_THAT(result.out, Contains(document["findings"][1].get<std::string>()));
   CHECK(document["checkpoint"]["step"] == 20);
   CHECK(document["data"]["tokens"] == 499);
   CHECK(document["initialization"]["seed"] == 5);
@@ -120,6 +121,11 @@ TEST_CASE("gates of a text, with classes", "[apps][gates]") {
   CHECK(functional >= 4);  // The, and, of, the
   CHECK(std::filesystem::exists(folder.path() / "report/categories.csv"));
 
+  write_text(folder.path() / "empty.txt", "");
+  const CommandResult empty = run_command(
+      {"gates", at("run"), "--text", at("empty.txt"), "--output", at("none"), "--threads", "1"}, folder.path());
+  CHECK(empty.exit_code == 1);
+  CHECK_THAT(empty.err, Contains("empty.txt: holds no text"));
   write_text(folder.path() / "tiny.txt", "ka");  // shorter than a window
   CHECK(run_command({"gates", at("run"), "--text", at("tiny.txt"), "--output", at("short"), "--threads", "1"},
                     folder.path())

@@ -45,7 +45,7 @@ def satformer(*arguments):
 def report(tmp_path_factory):
     """The folder of a report: SATFORMER_REPORT's, or that of a model trained for six steps."""
     if os.environ.get("SATFORMER_REPORT"):
-        return pathlib.Path(os.environ["SATFORMER_REPORT"])
+        return pathlib.Path(os.environ["SATFORMER_REPORT"]).resolve()
     folder = tmp_path_factory.mktemp("report")
     (folder / "text.txt").write_text("".join(SENTENCE.format(i) for i in range(400)))
     satformer("prepare", "--input", folder / "text.txt", "--document-per", "line", "--vocab-size", 400,

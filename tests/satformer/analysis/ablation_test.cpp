@@ -1,0 +1,311 @@
+#include "satformer/analysis/ablation.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "satformer/analysis/ablation_report.h"
+#include "satformer/analysis/gate_study.h"
+#include "satformer/core/error.h"
+#include "satformer/models/decoder.h"
+#include "tests/satformer/analysis/support.h"
+
+// After torch.
+#include "tests/catch.h"
+
+namespace {
+
+using namespace satformer;
+using namespace satformer::analysis;
+using Catch::Matchers::Contains;
+
+const std::vector<std::string> kFiveLayers{"num_hidden_layers=5"};
+
+void set(TinyStudy& study, const std::string& name, double value) {
+  const at::NoGradGuard no_grad;
+  study.model->named_parameters()[name].fill_(value);
+}
+
+std::string gate_of(std::int64_t layer, const char* part) {
+  return "model.layers." + std::to_string(layer) + ".attn.value_residual_mixing.alpha_proj." + part;
+}
+
+// The gates of `layers` layers: bias alone, if there is one.
+void close_gates(TinyStudy& study, std::int64_t layers, double bias = 0.0) {
+  for (std::int64_t layer = 1; layer < layers; ++layer) {
+    set(study, gate_of(layer, "weight"), 0.0);
+    if (bias != 0.0) set(study, gate_of(layer, "bias"), bias);
+  }
+}
+
+Ablation run(TinyStudy& study, AblationScope scope, const InterventionRule& rule, bool reuse = true) {
+  const TokenStream stream = study.stream();
+  std::optional<GateMeans> means;
+  if (rule.mode == InterventionMode::mean || rule.mode == InterventionMode::token_mean) {
+    means = calibrate_gates(*study.model, stream, rule.mode == InterventionMode::token_mean);
+  }
+  return ablate(*study.model, stream, selections(study.model->config(), scope, nullptr), means ? &*means : nullptr,
+                {.rule = rule, .reuse = reuse});
+}
+
+double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+}  // namespace
+
+TEST_CASE("gates replaced by zero are a model whose gates never open", "[analysis][ablation]") {
+  for (const char* gate : {"relu", "tanh", "identity"}) {
+    CAPTURE(gate);
+    TinyStudy study({std::string("value_residual_gate=\"") + gate + "\""});
+    const Ablation ablation = run(study, AblationScope::all, {.mode = InterventionMode::zero});
+    CHECK(ablation.losses[0] != ablation.intact);
+    close_gates(study, 3);
+    const Ablation closed = run(study, AblationScope::all, {.mode = InterventionMode::scale, .scale = 1.0});
+    CHECK(ablation.losses[0] == closed.intact);
+    CHECK(closed.losses[0] == closed.intact);
+  }
+}
+
+TEST_CASE("a gate that is the same everywhere is its own mean", "[analysis][ablation]") {
+  for (const char* gate : {"relu", "sigmoid", "softmax", "softmax_sigmoid", "tanh", "identity"}) {
+    TinyStudy study({std::string("value_residual_gate=\"") + gate + "\"", "value_residual_proj_bias=true"});
+    close_gates(study, 3, 0.3);
+    for (const InterventionMode mode :
+         {InterventionMode::mean, InterventionMode::token_mean, InterventionMode::shuffle, InterventionMode::scale}) {
+      CAPTURE(gate, mode_name(mode));
+      const Ablation ablation = run(study, AblationScope::head, {.mode = mode, .scale = 1.0});
+      for (const std::vector<double>& losses : ablation.losses) CHECK(losses == ablation.intact);
+    }
+  }
+}
+
+TEST_CASE("an ablated head is a model without that head's gate", "[analysis][ablation]") {
+  TinyStudy study(kFiveLayers);
+  const Ablation ablation = run(study, AblationScope::head, {.mode = InterventionMode::zero});
+  const Ablation layers = run(study, AblationScope::layer, {.mode = InterventionMode::zero});
+  REQUIRE(ablation.selections.size() == 8);
+  REQUIRE(layers.selections.size() == 4);
+  for (std::size_t i = 0; i < 8; ++i) {
+    TinyStudy other(kFiveLayers);
+    const GateSelection& selection = ablation.selections[i];
+    {
+      const at::NoGradGuard no_grad;
+      other.model->named_parameters()[gate_of(*selection.layer, "weight")][*selection.head].zero_();
+    }
+    CAPTURE(*selection.layer, *selection.head);
+    CHECK(ablation.losses[i] == run(other, AblationScope::all, {.mode = InterventionMode::zero}).intact);
+    CHECK(ablation.losses[i] != ablation.intact);
+  }
+  for (std::size_t i = 0; i < 4; ++i) {
+    TinyStudy other(kFiveLayers);
+    set(other, gate_of(*layers.selections[i].layer, "weight"), 0.0);
+    CHECK(layers.losses[i] == run(other, AblationScope::all, {.mode = InterventionMode::zero}).intact);
+  }
+}
+
+TEST_CASE("a sweep that reuses states gives the numbers of whole passes", "[analysis][ablation]") {
+  for (const InterventionMode mode : {InterventionMode::zero, InterventionMode::mean, InterventionMode::token_mean,
+                                      InterventionMode::shuffle, InterventionMode::scale}) {
+    TinyStudy study(kFiveLayers);
+    const InterventionRule rule{.mode = mode, .scale = -2.0, .seed = 3};
+    const Ablation reused = run(study, AblationScope::head, rule), whole = run(study, AblationScope::head, rule, false);
+    CAPTURE(mode_name(mode));
+    CHECK(reused.intact == whole.intact);
+    CHECK(reused.losses == whole.losses);
+    CHECK(reused.losses[0] != reused.intact);
+  }
+}
+
+TEST_CASE("an ablation does not depend on how many windows run together", "[analysis][ablation]") {
+  for (const InterventionMode mode : {InterventionMode::token_mean, InterventionMode::shuffle}) {
+    TinyStudy study;
+    study.options.max_blocks = 4;
+    const InterventionRule rule{.mode = mode, .seed = 9};
+    const Ablation whole = run(study, AblationScope::head, rule);
+    REQUIRE(whole.targets.size() == 4);
+    CHECK(sum(whole.targets) == 499);
+    for (const std::int64_t sequences : {1, 5}) {
+      study.options.sequences = sequences;
+      const Ablation parts = run(study, AblationScope::head, rule);
+      CHECK(parts.targets == whole.targets);
+      for (std::size_t i = 0; i < whole.losses.size(); ++i) {
+        for (std::size_t b = 0; b < 4; ++b) CHECK(parts.losses[i][b] == Approx(whole.losses[i][b]).epsilon(1e-6));
+      }
+    }
+    InterventionRule other = rule;
+    other.seed = 10;
+    const bool same = run(study, AblationScope::head, other).losses == run(study, AblationScope::head, rule).losses;
+    CHECK(same == (mode == InterventionMode::token_mean));
+  }
+}
+
+TEST_CASE("the intact loss of an ablation is that of eval", "[analysis][ablation]") {
+  TinyStudy study;
+  const Ablation ablation = run(study, AblationScope::all, {.mode = InterventionMode::zero});
+  eval::EvaluationOptions options;
+  options.batch = study.options.batch;
+  const eval::Evaluation evaluation = eval::evaluate(*study.model, study.dataset, options);
+  CHECK(sum(ablation.targets) == static_cast<double>(evaluation.targets));
+  CHECK(sum(ablation.intact) == Approx(evaluation.loss_sum).epsilon(1e-6));
+}
+
+TEST_CASE("means are those of the gates, by head and by token", "[analysis][ablation]") {
+  TinyStudy study;
+  study.options.sequences = 3;
+  const GateMeans means = calibrate_gates(*study.model, study.stream(), true);
+  const GateCollector collector = collect_gates(*study.model, study.stream(), {});
+  CHECK(means.count == 499);
+  REQUIRE(means.heads.sizes() == at::IntArrayRef({3, 2}));
+  REQUIRE(means.tokens.sizes() == at::IntArrayRef({3, 61, 2}));
+  for (std::int64_t cell = 0; cell < 4; ++cell) {
+    const std::int64_t layer = 1 + cell / 2, head = cell % 2;
+    CHECK(means.heads[layer][head].item<double>() == Approx(collector.head(cell).mean()).epsilon(1e-6));
+    for (std::int64_t id = 0; id < 61; ++id) {
+      const double expected = collector.id_tokens(id) > 0 ? collector.id_mean(cell, id) : collector.head(cell).mean();
+      CHECK(means.tokens[layer][id][head].item<double>() == Approx(expected).epsilon(1e-6).margin(1e-9));
+    }
+  }
+}
+
+TEST_CASE("shuffle permutes the gates of the tokens that count", "[analysis][ablation]") {
+  const std::int64_t windows = 3, length = 7, heads = 2;
+  const at::Tensor ids = at::arange(windows * length, at::kLong).view({windows, length});
+  std::vector<TokenRow> rows;  // the last window's last two tokens are padding
+  for (std::int64_t i = 0; i < windows * length - 2; ++i) rows.push_back({.row = i, .index = i, .id = i});
+  const at::Tensor alpha = at::rand({windows, length, heads});
+  GateIntervention intervention({.mode = InterventionMode::shuffle, .seed = 1}, nullptr, nullptr);
+  intervention.begin_batch(ids, rows, 10);
+  const at::Tensor shuffled = intervention.first_value_weights(2, alpha);
+  CHECK_FALSE(shuffled.equal(alpha));
+  CHECK_FALSE(shuffled.equal(intervention.first_value_weights(3, alpha)));
+  for (std::int64_t b = 0; b < windows; ++b) {
+    const std::int64_t count = b + 1 < windows ? length : length - 2;
+    for (std::int64_t head = 0; head < heads; ++head) {
+      const auto gates = [&](const at::Tensor& x) { return x[b].slice(0, 0, count).select(1, head); };
+      CHECK(std::get<0>(gates(shuffled).sort()).equal(std::get<0>(gates(alpha).sort())));
+    }
+    CHECK(shuffled[b].slice(0, count).equal(alpha[b].slice(0, count)));
+  }
+  // The second window alone.
+  const std::vector<TokenRow> second = [&] {
+    std::vector<TokenRow> result(rows.begin() + length, rows.begin() + 2 * length);
+    for (TokenRow& row : result) row.row -= length;
+    return result;
+  }();
+  intervention.begin_batch(ids.slice(0, 1, 2), second, 11);
+  CHECK(intervention.first_value_weights(2, alpha.slice(0, 1, 2)).equal(shuffled.slice(0, 1, 2)));
+}
+
+TEST_CASE("a group of tokens is replaced alone", "[analysis][ablation]") {
+  const TokenCategories categories = TokenCategories::parse(R"({"name": "two", "sources": [],
+    "classes": [{"name": "word", "group": "semantic", "default": true},
+                {"name": "point", "group": "structural", "characters": ["."]},
+                {"name": "special", "group": "none", "special": true}],
+    "contrast": ["semantic", "structural"]})",
+                                                            "two.json");
+  const std::vector<TokenClass>& classes = categories.classes();
+  const auto point =
+      std::find_if(classes.begin(), classes.end(), [](const TokenClass& c) { return c.name == "point"; });
+  const std::int64_t other_class = point - classes.begin(), length = 6;
+  const at::Tensor ids = at::arange(length, at::kLong).unsqueeze(0), alpha = at::rand({1, length, 2}) + 1.0;
+  std::vector<TokenRow> rows;
+  for (std::int64_t i = 0; i < length; ++i)
+    rows.push_back({.row = i, .id = i, .token_class = i % 3 == 0 ? other_class : 0});
+  GateIntervention intervention({.mode = InterventionMode::zero}, nullptr, &categories);
+  intervention.begin_batch(ids, rows, 0);
+  intervention.select({.layer = {}, .head = 1, .group = categories.group_of(static_cast<int>(other_class))});
+  const at::Tensor result = intervention.first_value_weights(1, alpha);
+  for (std::int64_t t = 0; t < length; ++t) {
+    CHECK(result[0][t][0].equal(alpha[0][t][0]));
+    CHECK(result[0][t][1].item<float>() == (t % 3 == 0 ? 0.0f : alpha[0][t][1].item<float>()));
+  }
+}
+
+TEST_CASE("a ResFormer's lambdas are replaced like gates", "[analysis][ablation]") {
+  TinyStudy study({"model.architecture=\"resformer\"", "num_hidden_layers=5"});
+  {
+    const at::NoGradGuard no_grad;
+    study.model->named_parameters()["model.lambda_manager.lambda_logits"].copy_(at::tensor({0.5, -1.0, 0.2, 0.9}));
+  }
+  const Ablation zero = run(study, AblationScope::layer, {.mode = InterventionMode::zero});
+  const Ablation all = run(study, AblationScope::all, {.mode = InterventionMode::zero});
+  const Ablation heads = run(study, AblationScope::head, {.mode = InterventionMode::zero});
+  const Ablation same = run(study, AblationScope::all, {.mode = InterventionMode::scale, .scale = 1.0});
+  const Ablation mean = run(study, AblationScope::all, {.mode = InterventionMode::mean});
+  CHECK(zero.losses.size() == 4);
+  CHECK(heads.losses.size() == 8);
+  CHECK(sum(same.losses[0]) == Approx(sum(same.intact)).epsilon(1e-6));
+  CHECK(std::abs(sum(mean.losses[0]) - sum(mean.intact)) > 1e-4);
+  // All lambdas alike: lambda1 is 1 in each of the four layers, or 4 / 5 of a scale of 4.
+  set(study, "model.lambda_manager.lambda_logits", 0.0);
+  const Ablation flat = run(study, AblationScope::all, {.mode = InterventionMode::scale, .scale = 1.0});
+  CHECK(sum(mean.losses[0]) == Approx(sum(flat.intact)).epsilon(1e-6));
+  set(study, "model.lambda_manager.lambda_scale", 0.0);
+  const Ablation without = run(study, AblationScope::all, {.mode = InterventionMode::mean});
+  CHECK(sum(all.losses[0]) == Approx(sum(without.intact)).epsilon(1e-6));
+  CHECK(sum(all.losses[0]) != sum(all.intact));
+}
+
+TEST_CASE("ablation's numbers: losses, changes, intervals, ranks", "[analysis][ablation]") {
+  Ablation ablation;
+  ablation.selections = {{.layer = 1, .head = 0, .group = {}}, {.layer = 1, .head = 1, .group = {}}};
+  ablation.targets = {10, 10, 10, 10};
+  ablation.intact = {20, 22, 18, 20};
+  ablation.losses = {{21, 23, 19, 21}, {30, 22, 18, 20}};  // 0.1 everywhere; 1.0 in one block
+  const nlohmann::json json = ablation_json(ablation, nullptr, {.resamples = 500});
+  CHECK(json["intact"]["loss"] == 2.0);
+  CHECK(json["intact"]["perplexity"].get<double>() == Approx(std::exp(2.0)).epsilon(1e-6));
+  const nlohmann::json& rows = json["ablations"];
+  CHECK(rows[0]["change"]["value"].get<double>() == Approx(0.1));
+  // Paired: the blocks differ, the differences do not.
+  CHECK(rows[0]["change"]["low"].get<double>() == Approx(0.1));
+  CHECK(rows[0]["change"]["high"].get<double>() == Approx(0.1));
+  CHECK(rows[0]["rank"] == 2);
+  CHECK(rows[1]["rank"] == 1);
+  CHECK(rows[1]["change"]["value"].get<double>() == Approx(0.25));
+  CHECK(rows[1]["change"]["low"] == 0.0);
+  CHECK(rows[1]["change"]["high"].get<double>() > 0.4);
+  CHECK(rows[1]["category"].is_null());
+}
+
+TEST_CASE("losses that are not finite are told, not ranked by chance", "[analysis][ablation]") {
+  Ablation ablation;
+  ablation.selections = {{.layer = 1, .head = {}, .group = {}}, {.layer = 2, .head = {}, .group = {}}};
+  ablation.targets = {10, 10};
+  ablation.intact = {20, 22};
+  ablation.losses = {{21, 23}, {NAN, 22}};
+  nlohmann::json json = ablation_json(ablation, nullptr, {});
+  CHECK(json["ablations"][1]["rank"] == 1);
+  CHECK(json["ablations"][1]["loss"].is_null());
+  CHECK(json["ablations"][1]["change"]["value"].is_null());
+  json["mode"] = "scale=1e+30";
+  CHECK_THAT(ablation_finding(json), Contains("layer 2") && Contains("not finite"));
+
+  TinyStudy study;
+  set(study, gate_of(1, "weight"), NAN);
+  CHECK_THROWS_WITH(run(study, AblationScope::all, {.mode = InterventionMode::zero}), Contains("is not finite"));
+}
+
+TEST_CASE("what cannot be ablated is told", "[analysis][ablation]") {
+  TinyStudy plain({"model.architecture=\"transformer\""}), fixed({"model.architecture=\"resformer\""}),
+      dense({"model.architecture=\"denseformer\""});
+  CHECK_THROWS_WITH(selections(plain.model->config(), AblationScope::all, nullptr), Contains("in no layer"));
+  CHECK_THROWS_WITH(selections(fixed.model->config(), AblationScope::category, nullptr), Contains("tokenizer"));
+  CHECK_THROWS_WITH(run(fixed, AblationScope::all, {.mode = InterventionMode::shuffle}),
+                    Contains("the same for every token"));
+  CHECK_THROWS_WITH(ablate(*dense.model, dense.stream(), {GateSelection{}}, nullptr, {}), Contains("denseformer"));
+  CHECK_THROWS_WITH(GateIntervention({.mode = InterventionMode::mean}, nullptr, nullptr), Contains("needs means"));
+  TinyStudy study;
+  auto& decoder = dynamic_cast<models::ResidualDecoder&>(*study.model);
+  GateIntervention intervention({.mode = InterventionMode::zero}, nullptr, nullptr);
+  models::DecoderPass pass = decoder.begin({.input_ids = at::arange(8, at::kLong).unsqueeze(0)});
+  decoder.advance(pass, nullptr, &intervention);
+  CHECK_THROWS_WITH(decoder.advance(pass, nullptr, &intervention), Contains("without gradients only"));
+  CHECK_THROWS_WITH(decoder.finish(pass), Contains("not before layer"));
+}
