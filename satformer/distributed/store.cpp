@@ -1,9 +1,15 @@
 #include "satformer/distributed/store.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "satformer/core/error.h"
+#include "satformer/core/file_descriptor.h"
 
 namespace satformer::distributed {
 namespace {
@@ -31,6 +37,24 @@ std::string reason(const c10::Error& error) {
       place.master_address, place.master_port, std::chrono::duration<double>(timeout).count(), text);
 }
 
+// A port of 127.0.0.1 alone: left to itself the store's server listens on every address of the machine.
+FileDescriptor loopback_socket(std::uint16_t& port) {
+  constexpr const char* kName = "a port on 127.0.0.1 for the ranks' store";
+  const int opened = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (opened < 0) fail_system("open", kName, errno);
+  FileDescriptor descriptor(opened, kName);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(opened, generic, length) != 0 || ::getsockname(opened, generic, &length) != 0) {
+    fail_system("open", kName, errno);
+  }
+  port = ntohs(address.sin_port);
+  return descriptor;
+}
+
 }  // namespace
 
 StorePtr join_store(const Place& place, std::chrono::milliseconds timeout) {
@@ -47,16 +71,17 @@ StorePtr join_store(const Place& place, std::chrono::milliseconds timeout) {
 }
 
 StorePtr open_local_store(std::uint16_t& port) {
+  const FileDescriptor socket = loopback_socket(port);
   c10d::TCPStoreOptions options;
-  options.port = 0;
+  options.port = port;
   options.isServer = true;
   options.waitWorkers = false;
+  options.masterListenFd = ::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0);  // the server closes it
   try {
     auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
-    port = store->getPort();
     return with_prefix(std::move(store), /*attempt=*/0);
   } catch (const c10::Error& error) {
-    fail("cannot open a port on this machine for the ranks' store: {}", reason(error));
+    fail("cannot open the ranks' store on 127.0.0.1:{}: {}", port, reason(error));
   }
 }
 

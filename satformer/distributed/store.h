@@ -17,7 +17,7 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 // is in use or out of reach.
 StorePtr join_store(const Place& place, std::chrono::milliseconds timeout);
 
-// For a launcher: opens a store on a free port of this machine; `port` becomes it. The ranks' keys are seen as by
+// For a launcher: opens a store on a free port of 127.0.0.1; `port` becomes it. The ranks' keys are seen as by
 // join_store in attempt 0.
 StorePtr open_local_store(std::uint16_t& port);
 

@@ -119,6 +119,7 @@ void Watch::judge() {
 
 Watch::Verdict Watch::verdict(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
+  if (reporting_) return {};  // this rank is the one that fails
   if (!failure_.empty()) return {Source::other_rank, failure_};
   if (!store_error_.empty()) {
     return {Source::store, fmt::format("{} has ended: its store is gone", settings_.store_holder)};
@@ -137,7 +138,10 @@ Watch::Verdict Watch::verdict(Clock::time_point now) {
 }
 
 void Watch::pass_on(const Verdict& verdict) {
-  if (verdict.source == Source::other_rank) tell_store_->add(kReadersKey, 1);
+  if (verdict.source == Source::other_rank) {
+    tell_store_->add(kReadersKey, 1);
+    if (settings_.holds_store) linger();
+  }
   if (verdict.source == Source::silence) tell(verdict.text);
 }
 
@@ -160,6 +164,10 @@ void Watch::blame(const std::string& collective, std::int64_t number, const std:
 }
 
 void Watch::report(const std::string& message) {
+  {
+    const std::lock_guard lock(mutex_);
+    reporting_ = true;
+  }
   try {
     tell(fmt::format("rank {} has failed: {}", settings_.rank, message));
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without a store there is nobody to tell

@@ -84,7 +84,7 @@ class Watch {
   std::atomic<std::int64_t> collectives_{0};
   std::mutex mutex_;  // what follows
   std::condition_variable changed_;
-  bool ending_ = false, suspicious_ = false;
+  bool ending_ = false, suspicious_ = false, reporting_ = false;
   std::string waiting_for_, failure_, store_error_;
   std::map<int, Beat> beats_;
   Clock::time_point exchanged_;

@@ -3,8 +3,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Logging.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -44,6 +46,22 @@ at::Tensor size_of(const std::string& text) { return at::tensor(static_cast<std:
 }  // namespace
 
 struct World::Link {
+  // While it lives LibTorch does not print warnings: c10d has one, of dozens of lines, for what the watch says in one.
+  // A level that the user has set stays.
+  class QuietLogging {
+   public:
+    QuietLogging() : before_(FLAGS_caffe2_log_level) {
+      constexpr int kErrors = 2;
+      if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kErrors;
+    }
+    ~QuietLogging() { FLAGS_caffe2_log_level = before_; }
+    QuietLogging(const QuietLogging&) = delete;
+    QuietLogging& operator=(const QuietLogging&) = delete;
+
+   private:
+    int before_;
+  };
+
   Link(const Place& place, const WorldOptions& options)
       : store(join_store(place, options.timeout)),
         watch(store, watch_settings(place, options)),
@@ -54,6 +72,7 @@ struct World::Link {
 
   c10d::Backend& backend(const at::Tensor& tensor) const { return tensor.is_cuda() ? *nccl : *gloo; }
 
+  QuietLogging quiet;
   StorePtr store;
   Watch watch;  // its first beat is in the store before the groups wait for one another
   BackendPtr gloo, nccl;

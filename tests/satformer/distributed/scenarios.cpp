@@ -1,6 +1,7 @@
 #include "tests/satformer/distributed/scenarios.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -96,7 +97,7 @@ struct Rows {
 
 void require_gradient(const at::Tensor& actual, const at::Tensor& expected) {
   REQUIRE(actual.defined() == expected.defined());
-  if (actual.defined()) CHECK((actual - expected).abs().max().item<double>() < 1e-3);
+  if (actual.defined()) CHECK((actual - expected).abs().max().item().toDouble() < 1e-3);
 }
 
 // Two steps of `rows` rows, one row a micro-batch, against the same rows in one process.
