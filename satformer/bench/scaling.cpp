@@ -98,12 +98,13 @@ std::string scaling_table(const ScalingResult& result) {
   const BenchSettings& settings = result.plan.settings;
   const std::string each =
       on_gpus(result.plan) ? std::string("a GPU each") : fmt::format("{} threads in all", settings.threads);
-  std::string text = fmt::format("{} x {} tokens a step, {}, {}; rounds {}; median\n{:<16}{:>14}{:>14}{:>24}\n",
-                                 settings.batch, settings.seq_length, settings.dtype, each, settings.rounds, "",
-                                 "1 rank", fmt::format("{} ranks", result.ranks), "efficiency (least .. most)");
+  std::string text =
+      fmt::format("{} x {} tokens a step, {}, {}; rounds {}; median\n{:<16}{:>14}{:>14}{:>12} (least .. most)\n",
+                  settings.batch, settings.seq_length, settings.dtype, each, settings.rounds, "", "1 rank",
+                  fmt::format("{} ranks", result.ranks), "efficiency");
   for (const Scaling& scaling : result.architectures) {
     const Summary efficiency = summarize(efficiencies(result, scaling));
-    text += fmt::format("{:<16}{:>14.1f}{:>14.1f}{:>10.3f} ({:.3f} .. {:.3f})\n", scaling.architecture,
+    text += fmt::format("{:<16}{:>14.1f}{:>14.1f}{:>12.3f} ({:.3f} .. {:.3f})\n", scaling.architecture,
                         summarize(scaling.one).median, summarize(scaling.ranks).median, efficiency.median,
                         efficiency.min, efficiency.max);
   }

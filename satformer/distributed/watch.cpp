@@ -204,7 +204,8 @@ std::vector<int> Watch::ranks_before(std::int64_t number) {
 // Returns early when there is news; false when the watch ends.
 bool Watch::pause(milliseconds time) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, time, [this] { return ending_ || !failure_.empty() || !store_error_.empty(); });
+  changed_.wait_for(lock, time,
+                    [this] { return ending_ || (!reporting_ && (!failure_.empty() || !store_error_.empty())); });
   return !ending_;
 }
 
