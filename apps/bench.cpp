@@ -9,11 +9,13 @@
 #include "apps/commands.h"
 #include "apps/options.h"
 #include "satformer/bench/report.h"
+#include "satformer/bench/scaling.h"
 #include "satformer/bench/worker.h"
 #include "satformer/core/device.h"
 #include "satformer/core/error.h"
 #include "satformer/core/precision.h"
 #include "satformer/core/progress.h"
+#include "satformer/distributed/launcher.h"
 
 namespace satformer::apps {
 namespace {
@@ -21,6 +23,7 @@ namespace {
 struct BenchFlags {
   bench::BenchSettings settings;
   std::string dtype = "auto", device = "auto", json;
+  int nproc = 1;
   bool worker = false;
 };
 
@@ -43,16 +46,25 @@ void bench_command(const BenchFlags& flags) {
   const bench::BenchPlan plan = plan_from_flags(settings);
 
   Progress progress("bench", "rounds", settings.rounds);
-  const bench::BenchResult result =
-      bench::run_bench(plan, {"/proc/self/exe", "bench", "--worker"},
-                       [&](std::int64_t rounds, const std::string& what) { progress.update(rounds, what); });
+  const std::vector<std::string> worker = {"/proc/self/exe", "bench", "--worker"};
+  const auto show = [&](std::int64_t rounds, const std::string& what) { progress.update(rounds, what); };
+  if (flags.nproc > 1) {
+    const bench::ScalingResult result = bench::run_scaling(plan, flags.nproc, worker, show);
+    progress.finish();
+    std::fputs(bench::scaling_table(result).c_str(), stdout);
+    return write_json_result(flags.json, bench::scaling_json(result));
+  }
+  const bench::BenchResult result = bench::run_bench(plan, worker, show);
   progress.finish();
   std::fputs(bench::bench_table(result).c_str(), stdout);
   write_json_result(flags.json, bench::bench_json(result));
 }
 
 // The measuring process; its failure has been replied to the parent, which reports it.
-void worker_command() { require(bench::serve_measurements(std::cin, std::cout), "the measurement failed"); }
+void worker_command() {
+  distributed::follow_launcher();
+  require(bench::serve_measurements(std::cin, std::cout), "the measurement failed");
+}
 
 void add_what(CLI::App& command, bench::BenchSettings& settings) {
   settings.architectures = {"all"};
@@ -89,6 +101,11 @@ void add_how(CLI::App& command, BenchFlags& flags) {
   command.add_option("--steps-per-round", flags.settings.steps_per_round, "Steps that are timed together")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
+  command
+      .add_option("--nproc", flags.nproc,
+                  "Instead, compare one rank that has --threads CPU threads with so many ranks that share them")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
   command.add_flag("--worker", flags.worker)->group("");  // hidden; the protocol is in satformer/bench/worker.h
 }
 

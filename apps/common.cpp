@@ -1,7 +1,10 @@
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
 
 #include <csignal>
 #include <filesystem>
+#include <new>
 #include <optional>
 
 #include "apps/commands.h"
@@ -47,6 +50,22 @@ CLI::Option* add_threads_option(CLI::App& command) {
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string error_message(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fmt::format("{}: {}", error.path1().string(), error.code().message());
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  } catch (const c10::Error& error) {
+    return first_line(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return first_line(error.what());
+  } catch (...) {
+    return "unknown exception";
+  }
+}
 
 StopSignal::StopSignal() {
   stop_requested = 0;

@@ -1,12 +1,10 @@
 // The command-line program: the list of commands, and how every failure ends.
 //   exit 0: success    1: a failure, one line `satformer: error: MESSAGE` on standard error    2: wrong usage
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cstdio>
-#include <filesystem>
-#include <new>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -60,16 +58,8 @@ int run(CLI::App& app, int argc, char** argv) {
     return wrong_usage(app, error.what());
   } catch (const std::invalid_argument& error) {
     return wrong_usage(app, error.what());
-  } catch (const std::filesystem::filesystem_error& error) {
-    return report(fmt::format("{}: {}", error.path1().string(), error.code().message()), kFailure);
-  } catch (const std::bad_alloc&) {
-    return report("out of memory", kFailure);
-  } catch (const c10::Error& error) {
-    return report(error.what_without_backtrace(), kFailure);
-  } catch (const std::exception& error) {
-    return report(error.what(), kFailure);
   } catch (...) {
-    return report("unknown exception", kFailure);
+    return report(error_message(std::current_exception()), kFailure);
   }
 }
 

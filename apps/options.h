@@ -1,6 +1,7 @@
 #pragma once
 // What several commands share besides commands.h.
 #include <CLI/CLI.hpp>
+#include <exception>
 #include <optional>
 #include <string>
 
@@ -11,6 +12,9 @@ CLI::Option* add_threads_option(CLI::App& command);
 
 // Reduces a foreign exception's text (LibTorch's have many lines) to its first line.
 std::string first_line(const std::string& text);
+
+// What a command prints for an exception, in one line.
+std::string error_message(const std::exception_ptr& exception);
 
 // SIGINT and SIGTERM as a question. The first signal is remembered while the object lives; a second one ends the
 // process at once. One object at a time.

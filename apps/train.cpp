@@ -2,14 +2,19 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 
 #include "apps/commands.h"
 #include "apps/options.h"
+#include "apps/ranks.h"
 #include "satformer/core/device.h"
 #include "satformer/core/precision.h"
 #include "satformer/core/progress.h"
+#include "satformer/distributed/launcher.h"
 #include "satformer/eval/evaluate.h"
 #include "satformer/train/trainer.h"
 
@@ -20,12 +25,14 @@ struct TrainFlags {
   std::string config, output, resume_from, json;
   std::vector<std::string> overrides;
   bool resume = false;
+  int nproc = 1;
   CLI::Option* threads = nullptr;
 };
 
 // Opens the validation split; fails now, before any training, when it cannot serve.
 std::function<train::Validation(models::LanguageModel&)> make_validator(const train::RunConfig& config,
-                                                                        c10::Device device, c10::ScalarType dtype) {
+                                                                        c10::Device device, c10::ScalarType dtype,
+                                                                        distributed::World& world) {
   const train::DataConfig& data = config.data;
   const auto dataset = std::make_shared<data::TokenDataset>(data::TokenDataset::open(
       data.data_dir, data.val_prefix, {.vocab_size = config.model.vocab_size, .verify = data.verify_shards}));
@@ -36,6 +43,7 @@ std::function<train::Validation(models::LanguageModel&)> make_validator(const tr
   options.max_targets = config.logging.eval_tokens;
   options.device = device;
   options.dtype = dtype;
+  options.world = &world;
   return [dataset, options](models::LanguageModel& model) {
     const eval::Evaluation result = eval::evaluate(model, *dataset, options);
     return train::Validation{result.loss(), result.targets};
@@ -73,17 +81,22 @@ void print(const train::TrainingResult& result) {
   fmt::print("checkpoint {}\n", result.checkpoint.string());
 }
 
-void train_command(const TrainFlags& flags) {
-  train::RunConfig config = train::load_run_config(flags.config, flags.overrides);
-  if (config.system.threads && flags.threads->count() == 0) {
-    at::set_num_threads(static_cast<int>(*config.system.threads));
-  }
+void note_how_to_go_on(const TrainFlags& flags, const std::filesystem::path& output, const distributed::Place& place) {
+  const std::string ranks = place.started_by == "satformer" ? fmt::format(" --nproc {}", place.size) : "";
+  note(fmt::format("stopped by a signal; continue with: satformer train {} --output {}{} --resume", flags.config,
+                   output.string(), ranks));
+}
+
+// This process's part of the training: all of it, or that of one rank.
+void train(const TrainFlags& flags, train::RunConfig config, const distributed::Place& place, c10::Device device,
+           const std::shared_ptr<distributed::World>& world) {
   train::TrainerOptions options;
   options.output = flags.output.empty() ? config.checkpointing.checkpoint_dir : std::filesystem::path(flags.output);
   options.resume = {flags.resume, flags.resume_from};
-  options.device = select_device(config.system.device);
+  options.device = device;
+  options.world = world;
   options.dtype = select_dtype(config.training.dtype, options.device, fmt::format("{}: training.dtype", flags.config));
-  options.validate = make_validator(config, options.device, options.dtype);
+  options.validate = make_validator(config, options.device, options.dtype, *world);
   // Until the first step a signal ends the process at once: nothing is written yet.
   std::optional<StopSignal> stop;
   options.stop_requested = [&stop] { return stop->requested(); };
@@ -91,12 +104,53 @@ void train_command(const TrainFlags& flags) {
   train::Trainer trainer(std::move(config), options);
   stop.emplace();
   const train::TrainingResult result = trainer.run();
-  print(result);
-  if (result.stopped) {
-    note(fmt::format("stopped by a signal; continue with: satformer train {} --output {} --resume", flags.config,
-                     options.output.string()));
+  if (world->first()) {
+    print(result);
+    if (result.stopped) note_how_to_go_on(flags, options.output, place);
+    write_json_result(flags.json, to_json(result));
   }
-  write_json_result(flags.json, to_json(result));
+  world->leave();
+}
+
+std::vector<std::string> rank_command(const TrainFlags& flags) {
+  std::vector<std::string> command = {"/proc/self/exe", "train", flags.config};
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) command.insert(command.end(), {option, value});
+  };
+  add("--output", flags.output);
+  add("--resume-from", flags.resume_from);
+  add("--json", flags.json);
+  for (const std::string& assignment : flags.overrides) add("--set", assignment);
+  for (const std::string& threads : flags.threads->results()) add("--threads", threads);
+  if (flags.resume) command.emplace_back("--resume");
+  return command;
+}
+
+// Where nothing else says so, the ranks of a machine share its cores.
+int threads_of_a_rank(const TrainFlags& flags, const train::RunConfig& config) {
+  const bool chosen = flags.threads->count() > 0 || config.system.threads || std::getenv("OMP_NUM_THREADS") != nullptr;
+  return chosen ? 0 : std::max(1, at::get_num_threads() / flags.nproc);
+}
+
+void train_command(const TrainFlags& flags) {
+  distributed::follow_launcher();
+  train::RunConfig config = train::load_run_config(flags.config, flags.overrides);
+  const auto place = distributed::place_from_environment();
+  if (flags.nproc > 1) {
+    if (place) throw std::invalid_argument(fmt::format("--nproc: {} has started the ranks already", place->started_by));
+    return distributed::launch({rank_command(flags), flags.nproc, threads_of_a_rank(flags, config)});
+  }
+  if (config.system.threads && flags.threads->count() == 0) {
+    at::set_num_threads(static_cast<int>(*config.system.threads));
+  }
+  if (!place) {
+    const c10::Device device = select_device(config.system.device);
+    return train(flags, std::move(config), {}, device, std::make_shared<distributed::World>());
+  }
+  run_as_rank(*place, {.device = config.system.device, .timeout_seconds = config.distributed.timeout},
+              [&](c10::Device device, const std::shared_ptr<distributed::World>& world) {
+                train(flags, std::move(config), *place, device, world);
+              });
 }
 
 }  // namespace
@@ -123,6 +177,11 @@ void add_train(CLI::App& app) {
   command->add_option("--resume-from", flags->resume_from, "Continue from this checkpoint")
       ->type_name("CHECKPOINT")
       ->excludes(resume);
+  command
+      ->add_option("--nproc", flags->nproc,
+                   "Start so many ranks on this machine that train together: one a GPU, or on the CPU [1]")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
   flags->threads = add_threads_option(*command);
   add_json_option(*command, flags->json);
   command->add_flag_callback(

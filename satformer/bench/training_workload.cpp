@@ -53,7 +53,8 @@ void write_random_tokens(const train::RunConfig& config, std::int64_t steps) {
 }
 
 // The trainer maps its data into memory, so the folder can go as soon as it is open: a killed process leaves nothing.
-train::Trainer make_trainer(train::RunConfig config, c10::Device device, c10::ScalarType dtype) {
+train::Trainer make_trainer(train::RunConfig config, c10::Device device, c10::ScalarType dtype,
+                            const std::shared_ptr<distributed::World>& world) {
   constexpr std::int64_t kSteps = 8;
   const ScratchFolder folder;
   config.data.data_dir = folder.path();
@@ -63,13 +64,16 @@ train::Trainer make_trainer(train::RunConfig config, c10::Device device, c10::Sc
   options.output = folder.path() / "run";
   options.device = device;
   options.dtype = dtype;
+  options.world = world;
   return {std::move(config), std::move(options)};
 }
 
 class TrainingWorkload : public Workload {
  public:
-  TrainingWorkload(train::RunConfig config, c10::Device device, c10::ScalarType dtype)
-      : trainer_(make_trainer(std::move(config), device, dtype)), num_parameters_(trainer_.model().num_parameters()) {}
+  TrainingWorkload(train::RunConfig config, c10::Device device, c10::ScalarType dtype,
+                   const std::shared_ptr<distributed::World>& world)
+      : trainer_(make_trainer(std::move(config), device, dtype, world)),
+        num_parameters_(trainer_.model().num_parameters()) {}
 
   void step() override {
     const train::StepMetrics metrics = trainer_.step();
@@ -84,8 +88,9 @@ class TrainingWorkload : public Workload {
 
 }  // namespace
 
-std::unique_ptr<Workload> make_training_workload(train::RunConfig config, c10::Device device, c10::ScalarType dtype) {
-  return std::make_unique<TrainingWorkload>(std::move(config), device, dtype);
+std::unique_ptr<Workload> make_training_workload(train::RunConfig config, c10::Device device, c10::ScalarType dtype,
+                                                 const std::shared_ptr<distributed::World>& world) {
+  return std::make_unique<TrainingWorkload>(std::move(config), device, dtype, world);
 }
 
 }  // namespace satformer::bench

@@ -4,8 +4,10 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <c10/util/Exception.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <istream>
 #include <map>
 #include <memory>
@@ -21,6 +23,7 @@
 #include "satformer/core/error.h"
 #include "satformer/core/precision.h"
 #include "satformer/core/strict_json.h"
+#include "satformer/distributed/rank_device.h"
 
 namespace satformer::bench {
 namespace {
@@ -46,13 +49,29 @@ class Worker {
     idle_bytes_ = resident_bytes();
     const train::RunConfig config = train::parse_run_config(request.at("config").dump(), "the request's config");
     at::set_num_threads(static_cast<int>(config.system.threads.value_or(1)));
-    device_ = select_device(config.system.device);
+    join_ranks(config);
     dtype_ = select_dtype(config.training.dtype, device_, "training.dtype");
     const auto kind = request.at("workload").get<std::string>();
     require(kind == "training" || kind == "bound", "workload: expected training or bound, got {}", in_quotes(kind));
     workload_ = kind == "bound" ? make_bound_workload(config, device_, dtype_)
-                                : make_training_workload(config, device_, dtype_);
+                                : make_training_workload(config, device_, dtype_, world_);
     return {{"num_parameters", workload_->num_parameters()}};
+  }
+
+  // Where the parent has started several (bench/scaling.h).
+  void join_ranks(const train::RunConfig& config) {
+    auto place = distributed::place_from_environment();
+    if (place && place->started_by != "satformer") place.reset();  // of the job that the parent is in
+    device_ = place ? distributed::device_of_rank(config.system.device, *place) : select_device(config.system.device);
+    if (!place) return;
+    distributed::WorldOptions options;
+    options.device = device_;
+    options.on_failure = [](const std::string& message) {
+      fmt::print(stderr, "{}\n", message);  // the parent repeats a failed process's last line
+      std::fflush(stderr);
+      ::_exit(1);
+    };
+    world_ = std::make_shared<distributed::World>(*place, options);
   }
 
   json round(std::int64_t steps) {
@@ -113,6 +132,7 @@ class Worker {
     for (const Clock::time_point start = Clock::now(); seconds_since(start) < kSeconds;) at::mm(x, x);
   }
 
+  std::shared_ptr<distributed::World> world_ = std::make_shared<distributed::World>();
   std::unique_ptr<Workload> workload_;
   c10::Device device_ = c10::kCPU;
   c10::ScalarType dtype_ = c10::ScalarType::Float;

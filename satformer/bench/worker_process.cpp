@@ -29,18 +29,21 @@ SocketPair make_socket_pair(const std::string& name) {
 }
 
 // posix_spawn and not fork: this process may have threads.
-pid_t spawn(const std::vector<std::string>& command, int socket, int errors, const std::string& name) {
-  std::vector<std::string> words = command;
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
+pid_t spawn(std::vector<std::string> command, std::vector<std::string> variables, int socket, int errors,
+            const std::string& name) {
+  std::vector<char*> arguments, environment;
+  for (std::string& word : command) arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  for (std::string& variable : variables) environment.push_back(variable.data());  // the first of a name counts
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
+  environment.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, socket, STDOUT_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
   pid_t pid = -1;
-  const int code = ::posix_spawn(&pid, arguments.front(), &actions, nullptr, arguments.data(), environ);
+  const int code = ::posix_spawn(&pid, arguments.front(), &actions, nullptr, arguments.data(), environment.data());
   ::posix_spawn_file_actions_destroy(&actions);
   if (code != 0) fail_system("start the process of", name, code);
   return pid;
@@ -56,12 +59,13 @@ std::string last_line(const FileDescriptor& file) {
 
 }  // namespace
 
-WorkerProcess::WorkerProcess(const std::vector<std::string>& command, std::string name)
+WorkerProcess::WorkerProcess(const std::vector<std::string>& command, std::string name,
+                             const std::vector<std::string>& variables)
     : name_(std::move(name)), socket_(-1, name_), errors_(::memfd_create("errors", MFD_CLOEXEC), name_) {
   if (errors_.get() < 0) fail_system("keep the messages of", name_, errno);
   SocketPair pair = make_socket_pair(name_);
   socket_ = std::move(pair.parent);
-  pid_ = spawn(command, pair.child.get(), errors_.get(), name_);
+  pid_ = spawn(command, variables, pair.child.get(), errors_.get(), name_);
 }
 
 WorkerProcess::~WorkerProcess() {
@@ -71,14 +75,20 @@ WorkerProcess::~WorkerProcess() {
 }
 
 nlohmann::json WorkerProcess::ask(const nlohmann::json& request) {
-  send(request.dump() + "\n");
+  send(request);
+  return reply();
+}
+
+void WorkerProcess::send(const nlohmann::json& request) const { send_line(request.dump() + "\n"); }
+
+nlohmann::json WorkerProcess::reply() {
   const std::string line = receive_line();
   nlohmann::json reply = parse_strict_json(line, fmt::format("the reply of {}", name_));
   require(!reply.contains("error"), "{}: {}", name_, reply.value("error", ""));
   return reply;
 }
 
-void WorkerProcess::send(const std::string& line) const {
+void WorkerProcess::send_line(const std::string& line) const {
   for (std::size_t sent = 0; sent < line.size();) {
     // Not write(): a process that has ended must be an error here, not a SIGPIPE.
     const ssize_t count =

@@ -12,8 +12,10 @@ namespace satformer::bench {
 
 class WorkerProcess {
  public:
-  // Starts `command` (a program's path and its arguments); `name` is what errors call it.
-  WorkerProcess(const std::vector<std::string>& command, std::string name);
+  // Starts `command` (a program's path and its arguments); `name` is what errors call it. `variables` ("NAME=VALUE")
+  // are added to this process's environment.
+  WorkerProcess(const std::vector<std::string>& command, std::string name,
+                const std::vector<std::string>& variables = {});
   // Ends the process if it has not ended.
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
@@ -21,11 +23,14 @@ class WorkerProcess {
 
   // Sends a request and waits for its reply. Error with the process's own text, or how it ended.
   nlohmann::json ask(const nlohmann::json& request);
+  // The same in two parts, for processes that need one another to answer.
+  void send(const nlohmann::json& request) const;
+  nlohmann::json reply();
 
   const std::string& name() const { return name_; }
 
  private:
-  void send(const std::string& line) const;
+  void send_line(const std::string& line) const;
   std::string receive_line();
   [[noreturn]] void fail_ended();
 

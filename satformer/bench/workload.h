@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "satformer/distributed/world.h"
 #include "satformer/train/run_config.h"
 
 namespace satformer::bench {
@@ -23,8 +24,9 @@ class Workload {
 };
 
 // A training step of `train::Trainer` itself (forward, backward, clipping, AdamW) on random tokens. data.data_dir is
-// not read. Error when a step's loss or gradient is not finite.
-std::unique_ptr<Workload> make_training_workload(train::RunConfig config, c10::Device device, c10::ScalarType dtype);
+// not read. The ranks of `world` take parts of a step. Error when a step's loss or gradient is not finite.
+std::unique_ptr<Workload> make_training_workload(train::RunConfig config, c10::Device device, c10::ScalarType dtype,
+                                                 const std::shared_ptr<distributed::World>& world);
 
 // The lower bound of a training step: the trunk's matrix products (forward, gradient of the input, gradient of the
 // weight), packed as few as they can be,

@@ -1,10 +1,12 @@
 #include "satformer/eval/evaluate.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -56,16 +58,22 @@ Evaluation evaluate(models::LanguageModel& model, const data::TokenDataset& data
   const std::int64_t all = dataset.num_tokens() - 1;
   const std::int64_t wanted = options.max_targets > 0 ? std::min(options.max_targets, all) : all;
 
-  Evaluation result;
-  for (std::int64_t window = 0; window < windows && result.targets < wanted; window += sequences) {
+  // Every window but the split's last has seq_length targets.
+  const std::int64_t batches = (std::min(windows, (wanted + seq_length - 1) / seq_length) + sequences - 1) / sequences;
+  const at::Tensor losses = at::zeros({batches}, at::kDouble);
+  double* loss_of = losses.data_ptr<double>();
+  const Range own = options.world == nullptr ? Range{0, batches} : options.world->share(batches);
+  for (std::int64_t i = own.begin; i < own.end; ++i) {
+    const std::int64_t window = i * sequences;
     data::Batch batch = data::evaluation_batch(dataset, window, std::min(sequences, windows - window), options.batch);
-    keep_targets(batch.targets, wanted - result.targets);
+    keep_targets(batch.targets, wanted - window * seq_length);
     const models::LossSum loss = batch_loss(model, batch, options);
-    result.loss_sum += loss.loss_sum.item<double>();
-    result.targets += loss.num_targets;
-    if (options.progress) options.progress(result.targets);
+    loss_of[i] = loss.loss_sum.item<double>();
+    if (options.progress) options.progress(std::min(wanted, (window + sequences) * seq_length));
   }
-  return result;
+  // Where another rank has a number, this one has 0: the sum over the ranks is exact.
+  if (options.world != nullptr) options.world->sum(losses, "the sum of validation losses");
+  return {std::accumulate(loss_of, loss_of + batches, 0.0), wanted};
 }
 
 void require_window(const data::TokenDataset& dataset, std::int64_t seq_length, const std::string& name) {

@@ -8,6 +8,7 @@
 
 #include "satformer/data/batch.h"
 #include "satformer/data/tokenizer.h"
+#include "satformer/distributed/world.h"
 #include "satformer/models/language_model.h"
 
 namespace satformer::eval {
@@ -19,6 +20,9 @@ struct EvaluationOptions {
   c10::Device device = c10::kCPU;  // where the model is
   c10::ScalarType dtype = c10::ScalarType::Float;
   std::function<void(std::int64_t targets)> progress;  // called with the targets done; empty: not
+  // The ranks that evaluate together, each a part of the batches; all call evaluate() and get the same result, bit for
+  // bit that of one rank. Null: this process alone.
+  distributed::World* world = nullptr;
 };
 
 struct Evaluation {

@@ -36,14 +36,19 @@ std::vector<std::string> mismatches(const std::map<std::string, at::Tensor>& int
 
 }  // namespace
 
-void copy_tensors(const std::map<std::string, at::Tensor>& into, const std::map<std::string, at::Tensor>& from,
-                  const std::string& source) {
+void require_same_tensors(const std::map<std::string, at::Tensor>& into, const std::map<std::string, at::Tensor>& from,
+                          const std::string& source) {
   std::vector<std::string> found = mismatches(into, from);
   if (!found.empty()) {
     const std::size_t more = found.size() > kMaxNamed ? found.size() - kMaxNamed : 0;
     found.resize(found.size() - more);
     fail("{}: {}{}", source, fmt::join(found, "; "), more > 0 ? fmt::format("; and {} more", more) : "");
   }
+}
+
+void copy_tensors(const std::map<std::string, at::Tensor>& into, const std::map<std::string, at::Tensor>& from,
+                  const std::string& source) {
+  require_same_tensors(into, from, source);
   const at::NoGradGuard no_grad;
   for (const auto& [name, tensor] : into) tensor.copy_(from.at(name));
 }

@@ -7,8 +7,13 @@
 
 namespace satformer::optim {
 
-// Copies each tensor of `from` into the one of the same name in `into` (any device). Names must be the same on both
-// sides, shapes and dtypes too; otherwise nothing is copied and the Error names `source` and every mismatch.
+// Names must be the same on both sides, shapes and dtypes too; otherwise Error names `source`, where `from` comes from,
+// and every mismatch.
+void require_same_tensors(const std::map<std::string, at::Tensor>& into, const std::map<std::string, at::Tensor>& from,
+                          const std::string& source);
+
+// Copies each tensor of `from` into the one of the same name in `into` (any device). Nothing is copied when they are
+// not the same in the sense above.
 void copy_tensors(const std::map<std::string, at::Tensor>& into, const std::map<std::string, at::Tensor>& from,
                   const std::string& source);
 

@@ -127,7 +127,8 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& run, const Ch
   const std::filesystem::path target = checkpoint_path(run, contents.state.step);
   StagedDirectory staged(target);
   write_safetensors(staged.path() / kModelFile, parameters, {{"format", "pt"}});
-  write_safetensors(staged.path() / kOptimizerFile, contents.optimizer.state());
+  write_safetensors(staged.path() / kOptimizerFile,
+                    contents.optimizer_state != nullptr ? *contents.optimizer_state : contents.optimizer.state());
   write_file_atomically(staged.path() / kTrainerFile, to_json(contents.state).dump(1) + "\n");
   write_file_atomically(staged.path() / kConfigFile,
                         models::model_config_to_json(contents.model.config()).dump(1) + "\n");

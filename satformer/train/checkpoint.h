@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -43,6 +44,8 @@ struct CheckpointContents {
   const optim::AdamW& optimizer;
   const TrainerState& state;
   std::filesystem::path tokenizer;  // empty: none
+  // The optimiser's whole state where it lies divided over ranks (train/rank_state.h); null: optimizer.state().
+  const std::map<std::string, at::Tensor>* optimizer_state = nullptr;
 };
 
 // Writes RUN/checkpoints/step_NNNNNNNN and returns its path. Error, and nothing written, when a parameter is not

@@ -1,6 +1,7 @@
 #pragma once
 // The gradient of one step, summed over micro-batches.
 #include <cstdint>
+#include <functional>
 
 #include "satformer/data/batch.h"
 #include "satformer/train/micro_batch.h"
@@ -26,8 +27,9 @@ struct LossTotal {
 
 // Adds the gradient of the summed (not averaged) loss over the samples to every parameter's .grad(), `micro_batch_size`
 // samples at a time. Dividing by num_targets afterwards gives the gradient of the token-weighted mean, however the
-// samples were cut. Waits for the device once, at the end.
+// samples were cut. Waits for the device once, at the end. `before_last` is called before the last micro-batch, where
+// there is one.
 LossTotal accumulate_gradients(MicroBatch& micro_batch, const TrainingData& data, const SampleRange& samples,
-                               std::int64_t micro_batch_size);
+                               std::int64_t micro_batch_size, const std::function<void()>& before_last = {});
 
 }  // namespace satformer::train

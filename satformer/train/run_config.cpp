@@ -141,6 +141,15 @@ SystemConfig system_config(const Reader& read) {
   return system;
 }
 
+DistributedConfig distributed_config(const Reader& read) {
+  DistributedConfig distributed;
+  distributed.bucket_mb = read.number("distributed.bucket_mb", 0.0, 1 << 20);
+  distributed.shard_optimizer = read.boolean("distributed.shard_optimizer");
+  distributed.timeout = read.number("distributed.timeout", 1.0, 1e7);
+  distributed.check_interval = read.integer("distributed.check_interval", 0);
+  return distributed;
+}
+
 RunConfig from_parsed(ParsedConfig parsed, const std::string& source) {
   const Reader read{parsed.values, source};
   RunConfig config;
@@ -153,6 +162,7 @@ RunConfig from_parsed(ParsedConfig parsed, const std::string& source) {
   config.checkpointing = checkpoint_config(read);
   config.logging = logging_config(read);
   config.system = system_config(read);
+  config.distributed = distributed_config(read);
   require(config.data.seq_length <= config.model.max_position_embeddings,
           "{}: data.seq_length is {}, but model.config_overrides.max_position_embeddings is {}", source,
           config.data.seq_length, config.model.max_position_embeddings);

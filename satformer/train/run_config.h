@@ -1,7 +1,7 @@
 #pragma once
 // A run's configuration: the sections of the published JSON files (model, tokenizer, data, training, checkpointing,
-// logging, system) and our additional keys. docs/configuration.md lists every key; `satformer train --help-config`
-// prints the same list.
+// logging, system) and our additional keys and section (distributed). docs/configuration.md lists every key; `satformer
+// train --help-config` prints the same list.
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -61,6 +61,13 @@ struct SystemConfig {
   std::optional<std::int64_t> threads;
 };
 
+struct DistributedConfig {
+  double bucket_mb = 0.0;           // MiB of gradients that are summed at a time
+  bool shard_optimizer = false;     // each rank holds its part of the moments
+  double timeout = 0.0;             // seconds that a rank waits for another one
+  std::int64_t check_interval = 0;  // steps between comparisons of the parameters; 0: none
+};
+
 struct RunConfig {
   models::ModelConfig model;
   DataConfig data;
@@ -68,6 +75,7 @@ struct RunConfig {
   CheckpointConfig checkpointing;
   LoggingConfig logging;
   SystemConfig system;
+  DistributedConfig distributed;
 
   nlohmann::json values;             // every key with a meaning, as parsed: what a checkpoint stores
   std::vector<std::string> ignored;  // keys given that are known (published) but have no meaning here

@@ -64,6 +64,12 @@ KeyList own_keys() {
       {"system.seed", kInteger, 42, "initialisation and data order"},
       {"system.device", kString, "auto", "auto, cpu, cuda or cuda:N"},
       {"system.threads", kInteger, nullptr, "CPU threads; null: LibTorch's choice; --threads goes before it"},
+
+      {"distributed.bucket_mb", kNumber, 25.0, "MiB of gradients that ranks sum at a time, during the backward pass"},
+      {"distributed.shard_optimizer", kBoolean, false, "each rank holds its part of AdamW's moments only"},
+      {"distributed.timeout", kNumber, 600.0, "seconds that a rank waits for another one before all end"},
+      {"distributed.check_interval", kInteger, 0,
+       "steps between checks that all ranks hold the same parameters; 0: none"},
   };
 }
 

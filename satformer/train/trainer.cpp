@@ -1,5 +1,7 @@
 #include "satformer/train/trainer.h"
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/tensor.h>
 #include <fmt/ranges.h>
 
 #include <chrono>
@@ -10,8 +12,10 @@
 #include "satformer/core/folder_lock.h"
 #include "satformer/core/progress.h"
 #include "satformer/data/token_dataset.h"
+#include "satformer/distributed/agreement.h"
 #include "satformer/optim/clip.h"
 #include "satformer/optim/parameter_groups.h"
+#include "satformer/train/rank_state.h"
 
 namespace satformer::train {
 namespace {
@@ -30,14 +34,26 @@ std::string fingerprint_of(const TrainingData& data) {
 
 }  // namespace
 
-Trainer::Trainer(RunConfig config, TrainerOptions options) : config_(std::move(config)), options_(std::move(options)) {
-  const auto checkpoint = choose_checkpoint(options_.output, options_.resume);
+Trainer::Trainer(RunConfig config, TrainerOptions options)
+    : config_(std::move(config)), options_(std::move(options)), world_(*options_.world) {
+  const auto checkpoint = agreed_checkpoint();
   open_data();
   make_model_and_optimizer();
   state_.config = config_.values;
   state_.data_fingerprint = fingerprint_of(*data_);
   if (checkpoint) restore(*checkpoint);
-  describe_run();
+  start_together();
+  if (world_.first()) describe_run();
+}
+
+// Rank 0 decides: it is the one that writes the run's folder.
+std::optional<std::filesystem::path> Trainer::agreed_checkpoint() {
+  std::string chosen;
+  if (world_.first()) {
+    chosen = choose_checkpoint(options_.output, options_.resume).value_or(std::filesystem::path()).string();
+  }
+  chosen = world_.broadcast_text(chosen, /*root=*/0, "the choice of a checkpoint");
+  return chosen.empty() ? std::nullopt : std::optional<std::filesystem::path>(chosen);
 }
 
 void Trainer::open_data() {
@@ -54,8 +70,16 @@ void Trainer::make_model_and_optimizer() {
   model_->to(options_.device);
   model_->train();
   model_->set_activation_checkpointing(training.gradient_checkpointing);
-  optimizer_.emplace(optim::make_parameter_groups(named_parameters(*model_), training.weight_decay), training.adamw);
+  const std::vector<optim::NamedParameter> parameters = named_parameters(*model_);
+  const auto owned =
+      config_.distributed.shard_optimizer ? std::optional(world_.share(model_->num_parameters())) : std::nullopt;
+  optimizer_.emplace(optim::make_parameter_groups(parameters, training.weight_decay), training.adamw, owned);
   micro_batch_.emplace(*model_, options_.device, options_.dtype, training.cuda_graph);
+  std::vector<at::Tensor> tensors;
+  for (const optim::NamedParameter& parameter : parameters) tensors.push_back(parameter.tensor);
+  const auto bucket_bytes = static_cast<std::int64_t>(config_.distributed.bucket_mb * (1 << 20));
+  reducer_.emplace(world_, tensors,
+                   distributed::ReducerOptions{.bucket_bytes = bucket_bytes, .overlap = !training.cuda_graph});
 }
 
 void Trainer::restore(const std::filesystem::path& checkpoint) {
@@ -66,7 +90,14 @@ void Trainer::restore(const std::filesystem::path& checkpoint) {
   state_.config = config_.values;
   const std::filesystem::path own = checkpoint_path(options_.output, state_.step);
   if (std::filesystem::exists(own) && std::filesystem::equivalent(own, checkpoint)) checkpoint_ = own;
-  note(fmt::format("resuming from {} at step {}", checkpoint.string(), state_.step));
+  if (world_.first()) note(fmt::format("resuming from {} at step {}", checkpoint.string(), state_.step));
+}
+
+// From here on all ranks are in the same state.
+void Trainer::start_together() {
+  require_same_start(world_, config_, state_, named_parameters(*model_));
+  checkpoint_ = world_.broadcast_text(checkpoint_.string(), /*root=*/0, "the name of the checkpoint");
+  share_parameters(world_, *optimizer_, config_.distributed);
 }
 
 void Trainer::describe_run() const {
@@ -77,6 +108,10 @@ void Trainer::describe_run() const {
   note(fmt::format("model {}: {} parameters, {} on {}", config_.model.architecture, model_->num_parameters(),
                    options_.dtype == c10::ScalarType::Float ? "float32" : "bfloat16", options_.device.str()));
   for (const optim::ParameterGroup& group : optimizer_->groups()) note(optim::describe(group));
+  if (!world_.alone()) {
+    note(fmt::format("{} ranks, {} buckets of gradients{}", world_.size(), reducer_->num_buckets(),
+                     config_.distributed.shard_optimizer ? ", the optimiser's moments divided over the ranks" : ""));
+  }
   note(fmt::format("{} steps of {} sequences of {} tokens; {} windows in an epoch", training.schedule.max_steps,
                    training.sequences_per_step(), config_.data.seq_length, data_->sampler.windows_per_epoch()));
 }
@@ -88,7 +123,10 @@ StepMetrics Trainer::step() {
   metrics.learning_rate = optim::learning_rate(training.schedule, state_.step);
 
   const SampleRange samples{state_.samples, training.sequences_per_step()};
-  const LossTotal total = accumulate_gradients(*micro_batch_, *data_, samples, training.micro_batch_size);
+  const Range own = world_.share(samples.count);
+  LossTotal total = accumulate_gradients(*micro_batch_, *data_, {samples.first + own.begin, own.size()},
+                                         training.micro_batch_size, [this] { reducer_->arm(); });
+  sum_over_ranks(total);
   metrics.skipped = !update(total, metrics);
   optimizer_->zero_grad(micro_batch_->keeps_gradients());
 
@@ -109,6 +147,21 @@ StepMetrics Trainer::step() {
   return metrics;
 }
 
+// The step's loss and gradients from those of the ranks' parts of it.
+void Trainer::sum_over_ranks(LossTotal& total) {
+  if (world_.alone()) return;
+  const at::Tensor used = reducer_->end_pass();
+  const bool stop = options_.stop_requested && options_.stop_requested();
+  const at::Tensor own =
+      at::tensor({total.loss_sum, static_cast<double>(total.num_targets), stop ? 1.0 : 0.0}, at::kDouble);
+  const at::Tensor sums = at::cat({own, used});
+  world_.sum(sums, fmt::format("the sum of losses of step {}", state_.step + 1));
+  const double* values = sums.const_data_ptr<double>();
+  total = {values[0], static_cast<std::int64_t>(values[1])};
+  stop_agreed_ = values[2] > 0;
+  reducer_->finish(sums.slice(0, own.numel()));
+}
+
 // From the gradient of the summed loss to new parameters; false, and no change, when something is not finite.
 bool Trainer::update(const LossTotal& total, StepMetrics& metrics) {
   const std::vector<at::Tensor> gradients = optimizer_->gradients();
@@ -117,33 +170,63 @@ bool Trainer::update(const LossTotal& total, StepMetrics& metrics) {
   metrics.grad_norm = optim::global_norm(gradients) / targets;
   if (!std::isfinite(metrics.loss) || !std::isfinite(metrics.grad_norm)) return false;
   optimizer_->step(metrics.learning_rate, optim::clip_factor(metrics.grad_norm, config_.training.grad_clip) / targets);
+  if (config_.distributed.shard_optimizer && !world_.alone()) {
+    gather_parameters(world_, *optimizer_, config_.distributed);
+  }
   return true;
 }
 
 TrainingResult Trainer::run() {
   const std::int64_t max_steps = config_.training.schedule.max_steps;
-  std::filesystem::create_directories(options_.output);
-  const FileDescriptor lock = lock_folder(options_.output);
-  remove_stale_checkpoints(options_.output);
-  const auto resume_step = options_.resume.given() ? std::optional(state_.step) : std::nullopt;
-  Outputs outputs{MetricsWriter(options_.output, config_.logging.tensorboard, resume_step),
-                  Display(state_.step, max_steps, config_.logging.log_interval)};
+  std::optional<FileDescriptor> lock;
+  Outputs outputs;
+  if (world_.first()) {
+    std::filesystem::create_directories(options_.output);
+    lock.emplace(lock_folder(options_.output));
+    open_outputs(outputs);
+  }
   const Clock::time_point start = Clock::now();
   bool stopped = false;
   while (state_.step < max_steps && !stopped) {
     StepMetrics metrics = step();
     metrics.seconds = seconds_since(start);
-    outputs.writer.write(metrics);
-    outputs.display.show(metrics);
+    outputs.add(metrics);
     check_skipped();
+    check_parameters();
     if (due(config_.logging.eval_interval)) validate(outputs);
     if (due(config_.checkpointing.checkpoint_interval)) save(outputs);
-    stopped = state_.step < max_steps && options_.stop_requested && options_.stop_requested();
+    stopped = state_.step < max_steps && stop_wanted();
   }
   if (!stopped) validate(outputs);  // before the last checkpoint, which holds its result
   save(outputs);
   return {state_, model_->num_parameters(), step_seconds_ > 0 ? static_cast<double>(tokens_here_) / step_seconds_ : 0.0,
           checkpoint_, stopped};
+}
+
+void Trainer::open_outputs(Outputs& outputs) {
+  remove_stale_checkpoints(options_.output);
+  const auto resume_step = options_.resume.given() ? std::optional(state_.step) : std::nullopt;
+  outputs.writer.emplace(options_.output, config_.logging.tensorboard, resume_step);
+  outputs.display.emplace(state_.step, config_.training.schedule.max_steps, config_.logging.log_interval);
+}
+
+template <typename Metrics>
+void Trainer::Outputs::add(const Metrics& metrics) {
+  if (writer) writer->write(metrics);
+  if (display) display->show(metrics);
+}
+
+bool Trainer::stop_wanted() const {
+  return world_.alone() ? options_.stop_requested && options_.stop_requested() : stop_agreed_;
+}
+
+// Ranks compute the same updates; one whose memory or processor errs is found here.
+void Trainer::check_parameters() {
+  const std::int64_t interval = config_.distributed.check_interval;
+  if (interval == 0 || state_.step % interval != 0 || world_.alone()) return;
+  std::vector<std::pair<std::string, at::Tensor>> parameters;
+  for (const auto& [name, tensor] : named_parameters(*model_)) parameters.emplace_back(name, tensor);
+  require_equal_tensors(world_, parameters, fmt::format("after step {}", state_.step));
 }
 
 // After the last step run() validates and saves in any case.
@@ -174,16 +257,22 @@ void Trainer::validate(Outputs& outputs) {
   state_.val_step = metrics.step;
   state_.val_tokens = metrics.tokens;
   if (!state_.best_val_loss || metrics.loss < *state_.best_val_loss) state_.best_val_loss = metrics.loss;
-  outputs.writer.write(metrics);
-  outputs.display.show(metrics);
+  outputs.add(metrics);
 }
 
 void Trainer::save(Outputs& outputs) {
   if (!checkpoint_.empty()) return;
-  outputs.writer.sync();  // a checkpoint on the disk has its metrics on the disk
-  checkpoint_ = save_checkpoint(options_.output, {*model_, *optimizer_, state_, tokenizer_of(config_.data.data_dir)},
-                                config_.checkpointing.keep_last);
-  outputs.display.say(fmt::format("saved {}", checkpoint_.string()));
+  std::map<std::string, at::Tensor> gathered;
+  const bool sharded = config_.distributed.shard_optimizer && !world_.alone();
+  if (sharded) gathered = gather_optimizer_state(world_, *optimizer_, config_.distributed);
+  if (world_.first()) {
+    outputs.writer->sync();  // a checkpoint on the disk has its metrics on the disk
+    const CheckpointContents contents{*model_, *optimizer_, state_, tokenizer_of(config_.data.data_dir),
+                                      sharded ? &gathered : nullptr};
+    save_checkpoint(options_.output, contents, config_.checkpointing.keep_last);
+  }
+  checkpoint_ = checkpoint_path(options_.output, state_.step);
+  if (outputs.display) outputs.display->say(fmt::format("saved {}", checkpoint_.string()));
 }
 
 }  // namespace satformer::train

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "satformer/distributed/gradient_reducer.h"
+#include "satformer/distributed/world.h"
 #include "satformer/train/checkpoint.h"
 #include "satformer/train/display.h"
 #include "satformer/train/gradients.h"
@@ -29,13 +31,16 @@ struct TrainerOptions {
   c10::Device device = c10::kCPU;
   c10::ScalarType dtype = c10::ScalarType::Float;
   std::function<Validation(models::LanguageModel&)> validate;  // empty: no validation
-  std::function<bool()> stop_requested;                        // asked after every step; empty: never
+  std::function<bool()> stop_requested;                        // asked in every step; empty: never
+  // The ranks that train together: every rank makes the same calls of the Trainer, and the functions above are called
+  // on all of them. One rank that is asked to stop stops all.
+  std::shared_ptr<distributed::World> world = std::make_shared<distributed::World>();
 };
 
 struct TrainingResult {
   TrainerState state;
   std::int64_t parameters = 0;
-  double tokens_per_second = 0.0;  // of this process's steps; validation and checkpoints not counted
+  double tokens_per_second = 0.0;  // of all ranks, in this process's steps; validation and checkpoints not counted
   std::filesystem::path checkpoint;
   bool stopped = false;  // by stop_requested, before max_steps
 };
@@ -58,31 +63,44 @@ class Trainer {
   const TrainerState& state() const { return state_; }
 
  private:
+  // What rank 0 alone writes and shows.
   struct Outputs {
-    MetricsWriter writer;
-    Display display;
+    std::optional<MetricsWriter> writer;
+    std::optional<Display> display;
+
+    template <typename Metrics>
+    void add(const Metrics& metrics);
   };
 
+  std::optional<std::filesystem::path> agreed_checkpoint();
   void open_data();
   void make_model_and_optimizer();
   void restore(const std::filesystem::path& checkpoint);
+  void start_together();
   void describe_run() const;
+  void open_outputs(Outputs& outputs);
+  void sum_over_ranks(LossTotal& total);
   bool update(const LossTotal& total, StepMetrics& metrics);
   void check_skipped() const;
+  void check_parameters();
   void validate(Outputs& outputs);
   void save(Outputs& outputs);
   bool due(std::int64_t interval) const;
+  bool stop_wanted() const;
 
   RunConfig config_;
   TrainerOptions options_;
+  distributed::World& world_;  // of options_
   std::optional<TrainingData> data_;
   std::shared_ptr<models::LanguageModel> model_;
   std::optional<optim::AdamW> optimizer_;
   std::optional<MicroBatch> micro_batch_;
+  std::optional<distributed::GradientReducer> reducer_;
   TrainerState state_;
   std::filesystem::path checkpoint_;  // the one that holds state_.step; else empty
   std::int64_t tokens_here_ = 0;      // of this process
   double step_seconds_ = 0.0;
+  bool stop_agreed_ = false;  // by the ranks, in the last step
 };
 
 }  // namespace satformer::train

@@ -6,6 +6,8 @@
 #include <ATen/ops/randn.h>
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "satformer/core/error.h"
 #include "satformer/optim/clip.h"
@@ -192,4 +194,45 @@ TEST_CASE("clipping by the global norm", "[optim]") {
   CHECK(std::isnan(global_norm({a, b})));
   a.data_ptr<float>()[1] = INFINITY;
   CHECK(std::isinf(global_norm({a, b})));
+}
+
+TEST_CASE("AdamW for parts of the elements, wherever they are cut, is AdamW for all bit for bit", "[optim]") {
+  const auto copy = [](const at::Tensor& tensor) { return tensor.detach().clone().set_requires_grad(true); };
+  const at::Tensor a = parameter({3, 5}), b = parameter({7});
+  AdamW whole = two_group_optimizer(a, b);
+  for (const std::int64_t cut : {0, 1, 8, 15, 18, 22}) {
+    const at::Tensor first_a = copy(a), first_b = copy(b);
+    AdamW reference = two_group_optimizer(first_a, first_b);
+    reference.load_state(whole.state(), "test");
+    const at::Tensor parts_a = copy(a), parts_b = copy(b);
+    const std::vector<ParameterGroup> groups = {{"decay", 0.1, {{"a", parts_a}}}, {"no decay", 0.0, {{"b", parts_b}}}};
+    AdamW low(groups, {}, satformer::Range{0, cut}), high(groups, {}, satformer::Range{cut, 22});
+    low.load_state(whole.state(), "test");
+    high.load_state(whole.state(), "test");
+    for (int t = 0; t < 3; ++t) {
+      for (const auto& [one, other] : {std::pair(first_a, parts_a), std::pair(first_b, parts_b)}) {
+        one.mutable_grad() = at::randn(one.sizes());
+        other.mutable_grad() = one.grad().clone();
+      }
+      reference.step(0.1, 0.5);
+      low.step(0.1, 0.5);
+      high.step(0.1, 0.5);
+    }
+    INFO("cut at " << cut);
+    CHECK(at::equal(first_a, parts_a));
+    CHECK(at::equal(first_b, parts_b));
+    std::int64_t held = 0;
+    for (const AdamW* part : {&low, &high}) {
+      for (const at::Tensor& moment : part->exp_avgs()) held += moment.numel();
+      CHECK(at::equal(part->steps().at("step.b"), reference.steps().at("step.b")));
+    }
+    CHECK(held == 22);
+  }
+  const std::vector<ParameterGroup> groups = {{"decay", 0.1, {{"a", a}}}};
+  CHECK_THROWS_WITH(AdamW(groups, {}, satformer::Range{3, 16}), Contains("elements 3 to 16 are not among"));
+  AdamW part(groups, {}, satformer::Range{3, 9});
+  CHECK_THROWS_WITH(part.state(), Contains("elements 3 to 9 alone"));
+  auto state = AdamW(groups, {}).state();
+  state["exp_avg.a"] = at::empty({5, 3});
+  CHECK_THROWS_WITH(part.load_state(state, "o"), Contains("exp_avg.a is Float [5, 3], expected Float [3, 5]"));
 }

@@ -1,0 +1,2 @@
+#pragma once
+// Empty: see context.h.

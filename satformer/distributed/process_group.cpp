@@ -1,0 +1,88 @@
+#include "satformer/distributed/process_group.h"
+
+#include <dlfcn.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <vector>
+
+#include "satformer/core/error.h"
+
+namespace satformer::distributed {
+namespace {
+
+constexpr const char* kNcclLibrary = "libsatformer_nccl.so";
+constexpr const char* kNcclFunction = "satformer_make_nccl";
+
+std::string joined_key(int rank) { return fmt::format("joined/{}", rank); }
+
+bool is_loopback(const std::string& address) {
+  return address == "localhost" || address.starts_with("127.") || address == "::1";
+}
+
+std::shared_ptr<gloo::transport::Device> gloo_device(const std::string& master_address) {
+  using c10d::ProcessGroupGloo;
+  if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr && *interface != '\0') {
+    return ProcessGroupGloo::createDeviceForInterface(interface);
+  }
+  if (is_loopback(master_address)) return ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
+  return ProcessGroupGloo::createDefaultDevice();
+}
+
+// Before the group is made, whose own complaint would not name a rank.
+void wait_for_ranks(c10d::Store& store, const Place& place, std::chrono::milliseconds timeout) {
+  store.set(joined_key(place.rank), std::string("1"));
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < place.size; ++rank) keys.push_back(joined_key(rank));
+  try {
+    store.wait(keys, timeout);
+  } catch (const c10::Error& error) {
+    std::vector<int> missing;
+    for (int rank = 0; rank < place.size; ++rank) {
+      if (!store.check({joined_key(rank)})) missing.push_back(rank);
+    }
+    require(!missing.empty(), "the ranks did not come together: {}", error.what_without_backtrace());
+    fail("rank{} {} of {} did not join within {:.0f} s{}", missing.size() > 1 ? "s" : "", fmt::join(missing, ", "),
+         place.size, std::chrono::duration<double>(timeout).count(),
+         place.started_by == "Slurm" ? "; start them all with srun" : "");
+  }
+}
+
+void* load_nccl_function() {
+  Dl_info info{};
+  require(::dladdr(reinterpret_cast<const void*>(&make_nccl), &info) != 0, "cannot find this library's own folder");
+  const std::filesystem::path library = std::filesystem::path(info.dli_fname).parent_path() / kNcclLibrary;
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* function = handle == nullptr ? nullptr : ::dlsym(handle, kNcclFunction);
+  require(function != nullptr, "several ranks on GPUs need NCCL: {} cannot be loaded ({})", library.string(),
+          handle == nullptr ? ::dlerror() : "it lacks a function");
+  return function;
+}
+
+}  // namespace
+
+BackendPtr make_gloo(const StorePtr& store, const Place& place, std::chrono::milliseconds timeout) {
+  wait_for_ranks(*store, place, timeout);
+  const auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+  options->devices.push_back(gloo_device(place.master_address));
+  const auto prefixed = c10::make_intrusive<c10d::PrefixStore>("gloo", store);
+  try {
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(prefixed, place.rank, place.size, options);
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    fail("the ranks cannot connect to one another: {}; GLOO_SOCKET_IFNAME names the network interface to use",
+         text.substr(0, text.find('\n')));
+  }
+}
+
+BackendPtr make_nccl(const StorePtr& store, const Place& place, std::chrono::milliseconds timeout, c10::Device device) {
+  using Make = c10d::Backend* (*)(const StorePtr*, int, int, std::int64_t, int);
+  const auto make = reinterpret_cast<Make>(load_nccl_function());
+  const StorePtr prefixed = c10::make_intrusive<c10d::PrefixStore>("nccl", store);
+  return BackendPtr::reclaim(make(&prefixed, place.rank, place.size, timeout.count(), device.index()));
+}
+
+}  // namespace satformer::distributed

@@ -1,0 +1,182 @@
+#include "satformer/distributed/world.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/Logging.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "satformer/core/error.h"
+#include "satformer/distributed/process_group.h"
+#include "satformer/distributed/watch.h"
+
+namespace satformer::distributed {
+namespace {
+
+constexpr const char* kLeftKey = "left";
+constexpr std::chrono::seconds kLeaving{5};
+
+WatchSettings watch_settings(const Place& place, const WorldOptions& options) {
+  return {.rank = place.rank,
+          .size = place.size,
+          .holds_store = place.rank == 0 && !place.launcher_has_store,
+          .store_holder = place.launcher_has_store ? "the launcher" : "rank 0",
+          .timeout = options.timeout,
+          .on_failure = options.on_failure};
+}
+
+at::Tensor bytes_of(const std::string& text, std::int64_t size) {
+  at::Tensor bytes = at::zeros({size}, at::kByte);
+  std::memcpy(bytes.data_ptr<std::uint8_t>(), text.data(), text.size());
+  return bytes;
+}
+
+std::string text_of(const at::Tensor& bytes, std::int64_t size) {
+  std::string text(static_cast<std::size_t>(size), '\0');
+  std::memcpy(text.data(), bytes.const_data_ptr<std::uint8_t>(), text.size());
+  return text;
+}
+
+at::Tensor size_of(const std::string& text) { return at::tensor(static_cast<std::int64_t>(text.size()), at::kLong); }
+
+}  // namespace
+
+struct World::Link {
+  // While it lives LibTorch does not print warnings: c10d has one, of dozens of lines, for what the watch says in one.
+  // A level that the user has set stays.
+  class QuietLogging {
+   public:
+    QuietLogging() : before_(FLAGS_caffe2_log_level) {
+      constexpr int kErrors = 2;
+      if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kErrors;
+    }
+    ~QuietLogging() { FLAGS_caffe2_log_level = before_; }
+    QuietLogging(const QuietLogging&) = delete;
+    QuietLogging& operator=(const QuietLogging&) = delete;
+
+   private:
+    int before_;
+  };
+
+  Link(const Place& place, const WorldOptions& options)
+      : store(join_store(place, options.timeout)),
+        watch(store, watch_settings(place, options)),
+        gloo(make_gloo(store, place, options.timeout)) {
+    if (options.device.is_cuda()) nccl = make_nccl(store, place, options.timeout, options.device);
+    watch.begin();
+  }
+
+  c10d::Backend& backend(const at::Tensor& tensor) const { return tensor.is_cuda() ? *nccl : *gloo; }
+
+  QuietLogging quiet;
+  StorePtr store;
+  Watch watch;  // its first beat is in the store before the groups wait for one another
+  BackendPtr gloo, nccl;
+};
+
+World::World() = default;
+
+World::World(const Place& place, WorldOptions options) : place_(place) {
+  require(static_cast<bool>(options.on_failure), "a world needs on_failure");
+  if (place.size > 1) link_ = std::make_unique<Link>(place, options);
+}
+
+World::~World() = default;
+
+// Where the collective fails, the watch finds out who is to blame.
+template <typename Start>
+World::Wait World::begin(const std::string& name, const Start& start) {
+  const std::int64_t number = link_->watch.begun();
+  const auto guarded = [this, name, number](const auto& action) {
+    try {
+      action();
+    } catch (const c10::Error& error) {
+      link_->watch.blame(name, number, error.what_without_backtrace());
+    } catch (const std::exception& error) {
+      link_->watch.blame(name, number, error.what());
+    }
+  };
+  c10::intrusive_ptr<c10d::Work> work;
+  guarded([&] { work = start(); });
+  return [this, name, work, guarded] {
+    link_->watch.waiting_for(name);
+    guarded([&] { work->wait(); });
+    link_->watch.waiting_for("");
+  };
+}
+
+World::Wait World::begin_sum(const at::Tensor& tensor, const std::string& name) {
+  if (alone()) return [] {};
+  return begin(name, [&] {
+    std::vector<at::Tensor> tensors{tensor};
+    return link_->backend(tensor).allreduce(tensors);
+  });
+}
+
+void World::sum(const at::Tensor& tensor, const std::string& name) { begin_sum(tensor, name)(); }
+
+void World::broadcast(const at::Tensor& tensor, int root, const std::string& name) {
+  if (alone()) return;
+  begin(name, [&] {
+    std::vector<at::Tensor> tensors{tensor};
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    return link_->backend(tensor).broadcast(tensors, options);
+  })();
+}
+
+std::string World::broadcast_text(const std::string& text, int root, const std::string& name) {
+  if (alone()) return text;
+  const at::Tensor size = size_of(text);
+  broadcast(size, root, name);
+  const auto length = size.item<std::int64_t>();
+  const at::Tensor bytes = rank() == root ? bytes_of(text, length) : at::zeros({length}, at::kByte);
+  if (length > 0) broadcast(bytes, root, name);
+  return text_of(bytes, length);
+}
+
+at::Tensor World::all_gather(const at::Tensor& tensor, const std::string& name) {
+  std::vector<std::int64_t> shape = tensor.sizes().vec();
+  shape.insert(shape.begin(), size());
+  if (alone()) return tensor.reshape(shape);
+  at::Tensor all = at::empty(shape, tensor.options());
+  at::Tensor flat = all.view(-1), mine = tensor.contiguous().view(-1);
+  begin(name, [&] { return link_->backend(tensor)._allgather_base(flat, mine); })();
+  return all;
+}
+
+std::vector<std::string> World::all_gather_text(const std::string& text, const std::string& name) {
+  const at::Tensor sizes = all_gather(size_of(text), name);
+  const std::int64_t* lengths = sizes.const_data_ptr<std::int64_t>();
+  const std::int64_t longest = std::max<std::int64_t>(1, *std::max_element(lengths, lengths + size()));
+  const at::Tensor bytes = all_gather(bytes_of(text, longest), name);
+  std::vector<std::string> texts;
+  for (int r = 0; r < size(); ++r) texts.push_back(text_of(bytes[r], lengths[r]));
+  return texts;
+}
+
+void World::barrier(const std::string& name) {
+  if (!alone()) sum(at::zeros({1}), name);
+}
+
+void World::report_failure(const std::string& message) {
+  if (!alone()) link_->watch.report(message);
+}
+
+void World::leave() {
+  if (alone()) return;
+  barrier("the end");
+  link_->watch.end();
+  // Rank 0 may hold the store: it goes last, but does not wait for a rank that dies on its way out.
+  link_->store->add(kLeftKey, 1);
+  const Clock::time_point deadline = Clock::now() + kLeaving;
+  while (first() && link_->store->add(kLeftKey, 0) < size() && Clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+}  // namespace satformer::distributed

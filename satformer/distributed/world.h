@@ -1,0 +1,77 @@
+#pragma once
+// The ranks that train together, and what they say to one another. Collectives: every rank makes the same calls in the
+// same order. Each has a name, which errors repeat.
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "satformer/core/share.h"
+#include "satformer/distributed/environment.h"
+
+namespace satformer::distributed {
+
+struct WorldOptions {
+  // How long a rank waits for another one: when joining, in a collective, and for a sign of life.
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);
+  c10::Device device = c10::kCPU;  // a GPU: its tensors go through NCCL, the rest through Gloo
+  // Called on another thread, in the middle of anything, when another rank has died, hangs or has failed: with one line
+  // that names it and the collective that this rank was in. Must end the process; no collective would ever finish.
+  std::function<void(const std::string& message)> on_failure;
+};
+
+class World {
+ public:
+  // One rank, without a network: collectives return at once.
+  World();
+  // Joins the others, and watches them from then on. Error when they do not come together within the timeout.
+  World(const Place& place, WorldOptions options);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  int rank() const { return place_.rank; }
+  int size() const { return place_.size; }
+  int local_rank() const { return place_.local_rank; }
+  bool alone() const { return place_.size == 1; }
+  bool first() const { return place_.rank == 0; }  // the one that writes files and speaks
+  // This rank's part of `count` things.
+  Range share(std::int64_t count) const { return share_of(count, rank(), size()); }
+
+  // The sum over the ranks, in place; the same bits on all of them.
+  void sum(const at::Tensor& tensor, const std::string& name);
+  // Begins it; the tensor is the sum once the returned function has been called, and is left alone until then.
+  using Wait = std::function<void()>;
+  [[nodiscard]] Wait begin_sum(const at::Tensor& tensor, const std::string& name);
+
+  void broadcast(const at::Tensor& tensor, int root, const std::string& name);
+  std::string broadcast_text(const std::string& text, int root, const std::string& name);
+
+  // [size, ...]: every rank's tensor, all of one shape and dtype.
+  at::Tensor all_gather(const at::Tensor& tensor, const std::string& name);
+  // By rank; texts may differ in length.
+  std::vector<std::string> all_gather_text(const std::string& text, const std::string& name);
+
+  void barrier(const std::string& name);
+
+  // Tells the others that this rank ends because of an error, so that they name it. The process must end afterwards by
+  // _exit: what is under way in the process groups never finishes.
+  void report_failure(const std::string& message);
+
+  // Parts from the others, all together. No collective may follow.
+  void leave();
+
+ private:
+  struct Link;
+  template <typename Start>
+  Wait begin(const std::string& name, const Start& start);
+
+  Place place_;
+  std::unique_ptr<Link> link_;  // null: alone
+};
+
+}  // namespace satformer::distributed

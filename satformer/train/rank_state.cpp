@@ -1,0 +1,96 @@
+#include "satformer/train/rank_state.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "satformer/core/version.h"
+#include "satformer/distributed/agreement.h"
+#include "satformer/distributed/flat_list.h"
+
+namespace satformer::train {
+namespace {
+
+using distributed::FlatList;
+using distributed::Transfer;
+
+// Of the configuration, what may differ from machine to machine.
+constexpr std::array<const char*, 4> kLocalKeys{"/data/data_dir", "/checkpointing/checkpoint_dir", "/system/device",
+                                                "/system/threads"};
+
+nlohmann::json common_values(nlohmann::json values) {
+  for (const char* key : kLocalKeys) {
+    const nlohmann::json::json_pointer pointer(key);
+    if (values.contains(pointer)) values[pointer] = nullptr;
+  }
+  return values;
+}
+
+Transfer transfer(const DistributedConfig& config, int ranks, std::string name) {
+  const double elements = config.bucket_mb * (1 << 20) / sizeof(float) / ranks;
+  return {.elements = std::max<std::int64_t>(1, static_cast<std::int64_t>(elements)), .name = std::move(name)};
+}
+
+FlatList flat_parameters(const optim::AdamW& optimizer) {
+  const std::vector<at::Tensor> parameters = optimizer.parameters();
+  return {parameters, parameters.front().options()};
+}
+
+// Gathers the moments of one kind into `prefix`NAME.
+void gather_moments(distributed::World& world, const optim::AdamW& optimizer, const std::vector<at::Tensor>& own,
+                    const std::string& prefix, const Transfer& transfer, std::map<std::string, at::Tensor>& into) {
+  const FlatList mine(own, optimizer.parameters().front().options());
+  std::optional<FlatList> all;
+  if (world.first()) {
+    std::vector<at::Tensor> whole;
+    for (const optim::ParameterGroup& group : optimizer.groups()) {
+      for (const auto& [name, tensor] : group.parameters) {
+        const at::Tensor moment = at::empty_like(tensor, tensor.options().requires_grad(false).device(at::kCPU));
+        into[prefix + name] = moment;
+        whole.push_back(moment);
+      }
+    }
+    all.emplace(whole, whole.front().options());
+  }
+  gather_shares(world, optimizer.num_elements(), mine, optimizer.owned().begin, all ? &*all : nullptr, transfer);
+}
+
+}  // namespace
+
+void require_same_start(distributed::World& world, const RunConfig& config, const TrainerState& state,
+                        const std::vector<optim::NamedParameter>& parameters) {
+  nlohmann::json shapes = nlohmann::json::object();
+  for (const auto& [name, tensor] : parameters) shapes[name] = tensor.sizes().vec();
+  require_agreement(world, {{"version of satformer", version()},
+                            {"configuration", common_values(config.values)},
+                            {"training data (fingerprint)", state.data_fingerprint},
+                            {"parameters' shapes", std::move(shapes)},
+                            {"step to start from", state.step},
+                            {"sample to start from", state.samples}});
+}
+
+void share_parameters(distributed::World& world, const optim::AdamW& optimizer, const DistributedConfig& config) {
+  if (world.alone()) return;
+  broadcast_list(world, flat_parameters(optimizer), /*root=*/0, transfer(config, 1, "the broadcast of parameters"));
+}
+
+void gather_parameters(distributed::World& world, const optim::AdamW& optimizer, const DistributedConfig& config) {
+  const FlatList parameters = flat_parameters(optimizer);
+  gather_shares(world, parameters.size(), parameters, /*first=*/0, &parameters,
+                transfer(config, world.size(), "the exchange of updated parameters"));
+}
+
+std::map<std::string, at::Tensor> gather_optimizer_state(distributed::World& world, const optim::AdamW& optimizer,
+                                                         const DistributedConfig& config) {
+  std::map<std::string, at::Tensor> state;
+  const Transfer each = transfer(config, world.size(), "the collection of the optimiser's state");
+  gather_moments(world, optimizer, optimizer.exp_avgs(), "exp_avg.", each, state);
+  gather_moments(world, optimizer, optimizer.exp_avg_sqs(), "exp_avg_sq.", each, state);
+  if (world.first()) state.merge(optimizer.steps());
+  return state;
+}
+
+}  // namespace satformer::train

@@ -1,0 +1,34 @@
+#pragma once
+// What ranks must have alike, and what they hold in parts.
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "satformer/distributed/world.h"
+#include "satformer/optim/adamw.h"
+#include "satformer/train/checkpoint.h"
+#include "satformer/train/run_config.h"
+
+namespace satformer::train {
+
+// Error names the rank that differs in the library's version, the configuration (but for the keys that name this
+// machine's folders, device and threads), the training data, the parameters' names and shapes or the position in the
+// run.
+void require_same_start(distributed::World& world, const RunConfig& config, const TrainerState& state,
+                        const std::vector<optim::NamedParameter>& parameters);
+
+// Overwrites every parameter with that of rank 0.
+void share_parameters(distributed::World& world, const optim::AdamW& optimizer, const DistributedConfig& config);
+
+// After a step of an optimiser that owns world.share(num_elements()): gives every rank the others' parts of the
+// parameters.
+void gather_parameters(distributed::World& world, const optim::AdamW& optimizer, const DistributedConfig& config);
+
+// The whole state of such an optimiser, as AdamW::state() would give it: on rank 0, on the CPU. Empty on other ranks,
+// which take part.
+std::map<std::string, at::Tensor> gather_optimizer_state(distributed::World& world, const optim::AdamW& optimizer,
+                                                         const DistributedConfig& config);
+
+}  // namespace satformer::train
