@@ -1,9 +1,11 @@
 #include "satformer/data/sentencepiece_check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <protozero/pbf_message.hpp>
+#include <utility>
 #include <vector>
 
 #include "satformer/core/error.h"
@@ -55,66 +57,79 @@ void check_piece(protozero::pbf_message<Piece> piece, std::int64_t id, const std
   if (type == kBytePiece && !is_byte_piece(text)) fail("{}: a byte piece is written <0x00> to <0xFF>", where());
 }
 
-// The double array of a table of replacements, walked from its root as a search would, for every text at once. Layout
-// of a unit: bits 0-7 and 31 the label, bit 8 "a match ends here", bits 10-30 the offset (times 256 where bit 9 is
-// set); of a match's unit: bits 0-30 the place of its replacement.
+// The double array of a table of replacements, a graph whose paths from the root (unit 0) are the texts that are
+// replaced, walked for every text at once. Layout of a unit: bits 0-7 and 31 the label, bit 8 "a text ends here", bits
+// 10-30 the offset (times 256 where bit 9 is set); of the unit at an end: bits 0-30 the place of the replacement.
 class CharsmapCheck {
  public:
-  CharsmapCheck(std::string_view units, std::string_view replacements, std::string where)
+  CharsmapCheck(std::string_view units, std::size_t replacement_bytes, std::string where)
       : units_(units.size() / sizeof(std::uint32_t)),
-        visited_(units_.size()),
-        num_replacement_bytes_(replacements.size()),
+        ends_below_(units_.size(), kUnknown),
+        replacement_bytes_(replacement_bytes),
         where_(std::move(where)) {
     std::memcpy(units_.data(), units.data(), units.size());
   }
 
+  // Depth first; each unit once.
   void run() {
-    open_.push_back({0, 0});
-    while (!open_.empty()) {
-      const Node node = open_.back();
-      open_.pop_back();
-      visit(node);
+    enter(0);
+    while (!path_.empty()) {
+      Step& step = path_.back();
+      if (step.next_byte == 256) {
+        leave();
+        continue;
+      }
+      const std::uint32_t byte = step.next_byte++;
+      const std::size_t child = step.base ^ byte;
+      if ((units_[child] & kLabelMask) != byte) continue;
+      require(ends_below_[child] != kOnPath, "{}: unit {} leads back to itself", where_, child);
+      if (ends_below_[child] == kUnknown) {
+        enter(child);
+      } else {
+        step.ends_below = std::max(step.ends_below, ends_below_[child]);
+      }
     }
   }
 
  private:
-  struct Node {
-    std::size_t index = 0;
-    int prefixes = 0;  // matches on the way from the root, this node's included
+  struct Step {
+    std::size_t index = 0, base = 0;  // a unit, and the place that a byte is added to (by xor) to find the next
+    std::uint32_t next_byte = 0;
+    int ends_below = 0;  // the most ends of texts on a path from here on, this unit's not included
   };
 
-  void visit(const Node& node) {
-    const std::uint32_t unit = units_[node.index];
-    const std::size_t base = node.index ^ (unit >> 10U << ((unit & (1U << 9U)) >> 6U));
+  void enter(std::size_t index) {
+    const std::uint32_t unit = units_[index];
+    const std::size_t base = index ^ ((unit >> 10U) << ((unit & (1U << 9U)) >> 6U));
     // A search looks at any of the 256 places.
-    require((base | 0xffU) < units_.size(), "{}: unit {} leads out of its {} units", where_, node.index, units_.size());
-    for (std::uint32_t byte = 0; byte < 256; ++byte) {
-      const std::size_t child = base ^ byte;
-      if ((units_[child] & kLabelMask) == byte) enter(child, node.prefixes);
+    require((base | 0xffU) < units_.size(), "{}: unit {} leads out of its {} units", where_, index, units_.size());
+    if (is_end(index)) {
+      const std::uint32_t place = units_[base] & 0x7fffffffU;
+      require(place < replacement_bytes_, "{}: unit {} leads to byte {} of {} bytes of replacements", where_, index,
+              place, replacement_bytes_);
     }
+    ends_below_[index] = kOnPath;
+    path_.push_back({index, base});
   }
 
-  void enter(std::size_t index, int prefixes) {
-    require(!visited_[index], "{}: unit {} is reached in two ways", where_, index);
-    visited_[index] = true;
-    const std::uint32_t unit = units_[index];
-    if ((unit & (1U << 8U)) != 0) {
-      require(++prefixes <= kMaxPrefixes, "{}: more than {} replacements for one text", where_, kMaxPrefixes);
-      const std::size_t match = index ^ (unit >> 10U << ((unit & (1U << 9U)) >> 6U));
-      require(match < units_.size(), "{}: unit {} leads out of its {} units", where_, index, units_.size());
-      const std::uint32_t place = units_[match] & 0x7fffffffU;
-      require(place < num_replacement_bytes_, "{}: unit {} leads to byte {} of {} of replacements", where_, index,
-              place, num_replacement_bytes_);
-    }
-    open_.push_back({index, prefixes});
+  void leave() {
+    const Step step = path_.back();
+    path_.pop_back();
+    const int ends = step.ends_below + (is_end(step.index) ? 1 : 0);
+    require(ends <= kMaxPrefixes, "{}: more than {} replacements for one text", where_, kMaxPrefixes);
+    ends_below_[step.index] = ends;
+    if (!path_.empty()) path_.back().ends_below = std::max(path_.back().ends_below, ends);
   }
+
+  bool is_end(std::size_t index) const { return index != 0 && (units_[index] & (1U << 8U)) != 0; }
 
   static constexpr std::uint32_t kLabelMask = 0x800000ffU;
+  static constexpr int kUnknown = -1, kOnPath = -2;
   std::vector<std::uint32_t> units_;
-  std::vector<bool> visited_;
-  std::size_t num_replacement_bytes_;
+  std::vector<int> ends_below_;  // with the unit's own
+  std::size_t replacement_bytes_;
   std::string where_;
-  std::vector<Node> open_;
+  std::vector<Step> path_;
 };
 
 // u32 size of the double array in bytes, the double array, replacements that end in U+0000 each.
@@ -131,7 +146,7 @@ void check_charsmap(std::string_view charsmap, const std::string& source) {
           "{}: a table of {} bytes in {}, expected a multiple of 4 and replacements after it", where, size,
           charsmap.size());
   require(charsmap.back() == '\0', "{}: its last replacement has no end", where);
-  CharsmapCheck(charsmap.substr(0, size), charsmap.substr(size), where).run();
+  CharsmapCheck(charsmap.substr(0, size), charsmap.size() - size, where).run();
 }
 
 void check_normalizer(protozero::pbf_message<Normalizer> normalizer, const std::string& source) {

@@ -10,7 +10,7 @@ using namespace satformer::fuzzing;
 
 namespace {
 
-constexpr std::size_t kMaxRead = std::size_t{1} << 20;  // a few bytes can stand for gigabytes
+constexpr std::size_t kMaxRead = std::size_t{1} << 18;  // a few bytes can stand for gigabytes
 
 struct Contents {
   bool accepted = false;
@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const ScratchFile& scratch = (data[0] & 1) == 0 ? gzip : zstd;
   scratch.write(bytes_of(data, size).substr(1));
   // A zstd frame may ask for a window of 128 MiB; besides, the bytes collected here.
-  const AllocationLimit limit((std::size_t{128} << 20) + 8 * kMaxRead);
+  const AllocationLimit limit((std::size_t{128} << 20) + 32 * kMaxRead);
   const Contents whole = read_all(scratch, size - 1, kMaxRead);
   const Contents pieces = read_all(scratch, size - 1, 1 + (data[0] >> 1));
   if (whole.accepted && pieces.accepted) expect(whole.bytes == pieces.bytes, "the bytes do not depend on the reader");
