@@ -2,6 +2,7 @@
 set(fuzz_dir ${CMAKE_CURRENT_LIST_DIR})
 add_library(satformer_fuzz_replay STATIC ${fuzz_dir}/fuzz.cpp ${fuzz_dir}/replay.cpp)
 target_link_libraries(satformer_fuzz_replay PUBLIC satformer satformer_flags)
+target_compile_options(satformer_fuzz_replay PUBLIC -O0) # as the tests: compiled more often than they run
 file(GLOB fuzz_targets CONFIGURE_DEPENDS ${fuzz_dir}/targets/*.cpp)
 foreach(target ${fuzz_targets})
   get_filename_component(name ${target} NAME_WE)
