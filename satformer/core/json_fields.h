@@ -1,6 +1,7 @@
 #pragma once
 // Members of a JSON object that this program wrote earlier (trainer.json, dataset.json, the manifest), read without
-// conversions: 1.0 is no integer, 2^63 does not become negative. For what people write, with defaults and hints: config.h.
+// conversions: 1.0 is no integer, 2^63 does not become negative. For what people write, with defaults and hints:
+// config.h.
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -30,8 +30,7 @@ std::optional<std::uint32_t> from_hex(std::string_view text) {
 
 // A name with a folder in it would let a manifest point at files outside of its checkpoint.
 bool is_file_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
-         name != kManifestFile;
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos && name != kManifestFile;
 }
 
 ManifestEntry parse_entry(const std::string& name, const nlohmann::json& value, const std::string& source) {

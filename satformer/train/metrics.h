@@ -53,8 +53,8 @@ class MetricsWriter {
 
 constexpr const char* kMetricsFile = "metrics.jsonl";
 
-// The lines of a metrics file's text up to `step`; a last line without line end is cut. Error names `source` and the line
-// of anything else that is not a metrics line.
+// The lines of a metrics file's text up to `step`; a last line without line end is cut. Error names `source` and the
+// line of anything else that is not a metrics line.
 std::string metrics_until(const std::string& text, std::int64_t step, const std::string& source);
 
 // Rewrites a metrics file (atomically) as metrics_until has it. Does nothing when there is no file.

@@ -33,9 +33,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Documents documents;
   {
     const AllocationLimit limit(64 * size + (std::size_t{1} << 20));
-    if (!accepts(scratch.path().string(), [&] {
-          data::read_corpus(scratch.path(), {}, documents, [](std::uint64_t) {});
-        })) {
+    if (!accepts(scratch.path().string(),
+                 [&] { data::read_corpus(scratch.path(), {}, documents, [](std::uint64_t) {}); })) {
       return 0;
     }
   }
@@ -46,7 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     const auto value = nlohmann::json::parse(line);
-    expect(next < documents.all().size() && value.at("text") == documents.all()[next++], "a document is its line's text");
+    expect(next < documents.all().size() && value.at("text") == documents.all()[next++],
+           "a document is its line's text");
   }
   expect(next == documents.all().size(), "every document has a line");
   return 0;

@@ -71,8 +71,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::string written = shard;
       const auto head_again = data::format_shard_header(header);
       std::memcpy(written.data(), head_again.data(), head_again.size());
-      expect_same(header, data::parse_shard_header(std::as_bytes(std::span(written)).first(head.size()), bytes.size(),
-                                                   source));
+      expect_same(header,
+                  data::parse_shard_header(std::as_bytes(std::span(written)).first(head.size()), bytes.size(), source));
     }
     data::check_shard_payload(header, bytes.subspan(header.offset), static_cast<std::uint64_t>(vocab_size), source);
     expect_tokens(scratch, header, std::string_view(shard).substr(header.offset), vocab_size);

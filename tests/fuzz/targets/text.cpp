@@ -52,9 +52,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   scratch.write(text);
   Documents documents;
   const AllocationLimit limit(128 * size + (std::size_t{1} << 20));
-  if (!accepts(scratch.path().string(), [&] {
-        data::read_corpus(scratch.path(), {.document_per = mode}, documents, [](std::uint64_t) {});
-      })) {
+  if (!accepts(scratch.path().string(),
+               [&] { data::read_corpus(scratch.path(), {.document_per = mode}, documents, [](std::uint64_t) {}); })) {
     return 0;
   }
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
@@ -65,8 +64,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else {
     for (const std::string& document : documents.all()) {
       const std::vector<std::string> lines = lines_of(document);
-      expect(!document.empty() && std::none_of(lines.begin(), lines.end(), [](const auto& line) { return line.empty(); }),
-             "no empty line is inside a paragraph");
+      expect(
+          !document.empty() && std::none_of(lines.begin(), lines.end(), [](const auto& line) { return line.empty(); }),
+          "no empty line is inside a paragraph");
     }
   }
   return 0;
