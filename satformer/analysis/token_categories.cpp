@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "satformer/analysis/embedded.h"
+#include "satformer/analysis/pattern_check.h"
 #include "satformer/core/error.h"
 #include "satformer/core/files.h"
 #include "satformer/core/strict_json.h"
@@ -18,6 +19,7 @@ using nlohmann::json;
 
 constexpr int kWord = -1;
 constexpr std::uint64_t kMaxFileBytes = 1 << 24;
+constexpr std::size_t kMaxPatterns = 100;
 constexpr char32_t kMaxCharacter = 0x10ffff;
 constexpr char32_t kNotUtf8 = 0xffffffff;
 
@@ -85,23 +87,6 @@ std::vector<std::string> text_list(const json& object, const char* key, const st
   return found->get<std::vector<std::string>>();
 }
 
-// std::regex uses stack for each repetition that it tries, so a match must not be as long as the text.
-void require_bounded(const std::string& pattern, const std::string& where) {
-  bool in_brackets = false;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c == '\\') {
-      ++i;
-    } else if (c == '[' || c == ']') {
-      in_brackets = c == '[';
-    } else if (!in_brackets) {
-      const bool open_ended = c == '*' || c == '+' || pattern.compare(i, 2, ",}") == 0;
-      require(!open_ended, "{}: the pattern {} repeats without bound; write {{0,200}} for * and {{1,200}} for +", where,
-              in_quotes(pattern));
-    }
-  }
-}
-
 void check_keys(const json& object, std::initializer_list<std::string_view> known, const std::string& where) {
   require(object.is_object(), "{}: expected an object, got {}", where, shortened(object));
   for (const auto& [key, unused] : object.items()) {
@@ -159,7 +144,8 @@ void TokenCategories::read_class(const json& object, const std::string& source) 
     *member = index;
   }
   for (const std::string& pattern : text_list(object, "patterns", where)) {
-    require_bounded(pattern, where);
+    check_pattern(pattern, where);
+    require(patterns_.size() < kMaxPatterns, "{}: more than {} patterns", source, kMaxPatterns);
     try {
       patterns_.emplace_back(std::regex(pattern, std::regex::ECMAScript | std::regex::optimize), index);
     } catch (const std::regex_error& error) {

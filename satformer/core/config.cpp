@@ -247,7 +247,7 @@ ParsedConfig load_config(const std::filesystem::path& path, const KeyList& keys,
 }
 
 void apply_override(json& config, const std::string& assignment, const KeyList& keys) {
-  const std::string source = fmt::format("--set {}", assignment);
+  const std::string source = fmt::format("--set {}", printable(assignment));
   const std::size_t equals = assignment.find('=');
   require(equals != assignment.npos && equals > 0, "{}: expected KEY=VALUE", source);
   const Key& key = resolve(std::string_view(assignment).substr(0, equals), source, keys);

@@ -1,6 +1,6 @@
 #pragma once
 // An open file that closes itself, with calls that carry on after a signal and throw Error with the path and the
-// system's reason. What files.cpp, atomic_file.cpp, staged_directory.cpp and safetensors.cpp are made of.
+// system's reason. What files.cpp, atomic_file.cpp, staged_directory.cpp and safetensors_file.cpp are made of.
 #include <sys/stat.h>
 #include <sys/types.h>
 

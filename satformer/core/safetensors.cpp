@@ -1,17 +1,14 @@
 #include "satformer/core/safetensors.h"
 
 #include <ATen/ops/empty.h>
-#include <fcntl.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "satformer/core/atomic_file.h"
 #include "satformer/core/error.h"
-#include "satformer/core/file_descriptor.h"
+#include "satformer/core/safetensors_file.h"
 #include "satformer/core/safetensors_header.h"
 #include "satformer/core/strict_json.h"
 
@@ -86,24 +83,6 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
-void read_exactly(const FileDescriptor& file, std::span<std::byte> bytes) {
-  const std::size_t count = file.read(bytes);
-  require(count == bytes.size(), "{}: the file became shorter while it was read", file.path().string());
-}
-
-at::Tensor read_tensor(const FileDescriptor& file, const SafetensorsEntry& entry) {
-  const at::Tensor tensor =
-      at::empty(entry.shape, at::TensorOptions().dtype(scalar_type_of(entry.type)).device(at::kCPU));
-  const std::span<std::byte> bytes = bytes_of(tensor);
-  read_exactly(file, bytes);
-  if (entry.type == SafetensorsType::boolean) {
-    // Any other byte in a bool is undefined behaviour.
-    const auto other = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
-    require(other == bytes.end(), "{}: a BOOL byte that is neither 0 nor 1", where_of(file.path(), entry.name));
-  }
-  return tensor;
-}
-
 // The header for tensors in the map's order, which is that of their names.
 SafetensorsHeader header_of(const fs::path& path, const TensorMap& tensors,
                             const std::map<std::string, std::string>& metadata) {
@@ -126,22 +105,13 @@ SafetensorsHeader header_of(const fs::path& path, const TensorMap& tensors,
 }  // namespace
 
 Safetensors read_safetensors(const fs::path& path) {
-  const FileDescriptor file(path, O_RDONLY, "read");
-  const struct stat status = file.status();
-  require(S_ISREG(status.st_mode), "cannot read {}: expected a regular file", path.string());
-  const auto file_size = static_cast<std::uint64_t>(status.st_size);
-
-  std::vector<std::byte> prefix(kSafetensorsPrefixBytes);
-  prefix.resize(file.read(prefix));
-  const std::uint64_t length = safetensors_header_length(prefix, file_size, path.string());
-  std::string json(length, '\0');
-  read_exactly(file, std::as_writable_bytes(std::span(json)));
-  SafetensorsHeader header =
-      parse_safetensors_header(json, file_size - kSafetensorsPrefixBytes - length, path.string());
-
-  Safetensors result{.tensors = {}, .metadata = std::move(header.metadata)};
-  for (const SafetensorsEntry& entry : header.entries) {  // in the order of the bytes: one pass over the file
-    result.tensors.emplace(entry.name, read_tensor(file, entry));
+  SafetensorsFile file(path);
+  Safetensors result{.tensors = {}, .metadata = file.header().metadata};
+  for (const SafetensorsEntry& entry : file.header().entries) {  // in the order of the bytes: one pass over the file
+    const auto options = at::TensorOptions().dtype(scalar_type_of(entry.type)).device(at::kCPU);
+    const at::Tensor tensor = at::empty(entry.shape, options);
+    file.read_next(bytes_of(tensor));
+    result.tensors.emplace(entry.name, tensor);
   }
   return result;
 }

@@ -120,6 +120,10 @@ std::string describe_json_error(const json::exception& error) {
   if (text.starts_with("parse error")) {
     if (const auto colon = text.find(": "); colon != text.npos) text.erase(0, colon + 2);
   }
+  return printable(std::move(text));
+}
+
+std::string printable(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) c = '?';
   }

@@ -15,6 +15,9 @@ nlohmann::json parse_strict_json(const std::string& text, const std::string& sou
 // The reason inside an exception of nlohmann's, on one line, shortened, without position and prefix.
 std::string describe_json_error(const nlohmann::json::exception& error);
 
+// A foreign library's message, fit for one line of an error: shortened, and ? for what is no printable ASCII.
+std::string printable(std::string text);
+
 // The text in quotes, escaped and shortened, fit for one line of an error.
 std::string in_quotes(std::string_view text);
 

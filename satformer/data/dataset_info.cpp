@@ -1,7 +1,9 @@
 // dataset.json, which `prepare` leaves beside its shards.
 #include <nlohmann/json.hpp>
 
-#include "satformer/core/error.h"
+#include "satformer/core/files.h"
+#include "satformer/core/json_fields.h"
+#include "satformer/core/strict_json.h"
 #include "satformer/data/token_dataset.h"
 
 namespace satformer::data {
@@ -9,43 +11,47 @@ namespace {
 
 using nlohmann::json;
 constexpr const char* kFileName = "dataset.json";
+constexpr std::uint64_t kMaxBytes = 1 << 20;
 
 json to_json(const SplitInfo& split) {
   return {{"documents", split.documents}, {"tokens", split.tokens}, {"bytes", split.bytes}};
 }
 
-SplitInfo split_from_json(const json& value) {
-  return {value.at("documents").get<std::int64_t>(), value.at("tokens").get<std::int64_t>(),
-          value.at("bytes").get<std::int64_t>()};
+SplitInfo split_from_json(const JsonFields& fields) {
+  return {fields.integer("documents"), fields.integer("tokens"), fields.integer("bytes")};
 }
 
 }  // namespace
 
-std::optional<DatasetInfo> read_dataset_info(const std::filesystem::path& directory) {
-  const std::filesystem::path path = directory / kFileName;
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  const std::string text = read_file(path, 1 << 20);
-  try {
-    const json value = json::parse(text);
-    DatasetInfo info;
-    info.vocab_size = value.at("vocab_size").get<std::int64_t>();
-    info.end_of_text_id = value.at("end_of_text_id").get<std::int64_t>();
-    info.tokenizer_crc32 = value.at("tokenizer_crc32").get<std::string>();
-    info.train = split_from_json(value.at("train"));
-    info.val = split_from_json(value.at("val"));
-    return info;
-  } catch (const json::exception&) {
-    fail("{}: not what `satformer prepare` writes; prepare the data again", path.string());
-  }
+DatasetInfo parse_dataset_info(const std::string& text, const std::string& source) {
+  const json value = parse_strict_json(text, source);
+  const JsonFields fields(value, source);
+  DatasetInfo info;
+  info.vocab_size = fields.integer("vocab_size");
+  info.end_of_text_id = fields.integer("end_of_text_id");
+  info.tokenizer_crc32 = fields.text("tokenizer_crc32");
+  info.train = split_from_json(fields.object("train"));
+  info.val = split_from_json(fields.object("val"));
+  return info;
 }
 
-void write_dataset_info(const std::filesystem::path& directory, const DatasetInfo& info) {
+std::string format_dataset_info(const DatasetInfo& info) {
   const json value = {{"vocab_size", info.vocab_size},
                       {"end_of_text_id", info.end_of_text_id},
                       {"tokenizer_crc32", info.tokenizer_crc32},
                       {"train", to_json(info.train)},
                       {"val", to_json(info.val)}};
-  write_file_atomically(directory / kFileName, value.dump(2) + "\n");
+  return value.dump(2) + "\n";
+}
+
+std::optional<DatasetInfo> read_dataset_info(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / kFileName;
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  return parse_dataset_info(read_file(path, kMaxBytes), path.string());
+}
+
+void write_dataset_info(const std::filesystem::path& directory, const DatasetInfo& info) {
+  write_file_atomically(directory / kFileName, format_dataset_info(info));
 }
 
 }  // namespace satformer::data

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "satformer/core/error.h"
+#include "satformer/core/strict_json.h"
 #include "satformer/data/line_splitter.h"
 #include "satformer/data/text_source.h"
 
@@ -51,8 +52,8 @@ class FieldReader : public nlohmann::json_sax<json> {
     wanted_ = depth_ == 1 && name == field_;
     return true;
   }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-    problem_ = fmt::format("{} (byte {} of the line)", error.what(), position);
+  bool parse_error(std::size_t position, const std::string&, const json::exception& error) override {
+    problem_ = fmt::format("{} (byte {} of the line)", describe_json_error(error), position);
     return false;
   }
 
@@ -73,12 +74,6 @@ class FieldReader : public nlohmann::json_sax<json> {
   const char* other_type_ = nullptr;
   std::string value_, problem_;
 };
-
-// nlohmann's texts begin with "[json.exception.parse_error.101] ", which says nothing to a user.
-std::string without_tag(const std::string& text) {
-  const std::size_t end = text.starts_with('[') ? text.find("] ") : std::string::npos;
-  return end == std::string::npos ? text : text.substr(end + 2);
-}
 
 class JsonlReader {
  public:
@@ -104,7 +99,7 @@ class JsonlReader {
   void emit_document() {
     FieldReader reader(field_);
     const bool parsed = json::sax_parse(line_, &reader);
-    require(parsed, "{}, line {}: not JSON: {}", path_.string(), line_number_, without_tag(reader.problem()));
+    require(parsed, "{}, line {}: not JSON: {}", path_.string(), line_number_, reader.problem());
     require(reader.is_object(), "{}, line {}: a JSON object was expected", path_.string(), line_number_);
     require(reader.found(), "{}, line {}: no field '{}' (--field names the one with the text)", path_.string(),
             line_number_, field_);

@@ -24,6 +24,10 @@ struct DatasetInfo {
   std::string tokenizer_crc32;  // of tokenizer.model beside it, eight hex digits
   SplitInfo train, val;
 };
+// Its text; Error names `source`, the key and what came.
+DatasetInfo parse_dataset_info(const std::string& text, const std::string& source);
+std::string format_dataset_info(const DatasetInfo& info);
+// Of a folder; nothing where it has no dataset.json.
 std::optional<DatasetInfo> read_dataset_info(const std::filesystem::path& directory);
 void write_dataset_info(const std::filesystem::path& directory, const DatasetInfo& info);
 

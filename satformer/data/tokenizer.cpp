@@ -5,18 +5,15 @@
 
 #include "satformer/core/error.h"
 #include "satformer/core/files.h"
+#include "satformer/core/strict_json.h"
 #include "satformer/data/encoder.h"
+#include "satformer/data/sentencepiece_check.h"
 #include "satformer/data/tokenizer_impl.h"
 
 namespace satformer::data {
 namespace {
 
 constexpr std::uint64_t kMaxModelBytes = std::uint64_t{1} << 28;
-
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
 
 // A space after anything but spaces: such a piece would reach into the next word.
 bool crosses_words(std::string_view piece) {
@@ -103,9 +100,10 @@ std::string Tokenizer::piece_text(std::int64_t id) const {
 }
 
 void Tokenizer::Impl::load(const std::string& source) {
+  check_sentencepiece_model(model, source);
   const auto status = processor.LoadFromSerializedProto(absl::string_view(model.data(), model.size()));
   require(status.ok() && processor.GetPieceSize() > 0, "{}: no SentencePiece model: {}", source,
-          one_line(status.ToString()));
+          printable(status.ToString()));
   inspect_pieces();
   probe();
 }
@@ -113,14 +111,14 @@ void Tokenizer::Impl::load(const std::string& source) {
 std::vector<std::int32_t> Tokenizer::Impl::encode_plain(std::string_view text) const {
   std::vector<std::int32_t> ids;
   const auto status = processor.Encode(absl::string_view(text.data(), text.size()), &ids);
-  require(status.ok(), "SentencePiece cannot encode the text: {}", one_line(status.ToString()));
+  require(status.ok(), "SentencePiece cannot encode the text: {}", printable(status.ToString()));
   return ids;
 }
 
 std::string Tokenizer::Impl::decode(const std::vector<std::int32_t>& ids) const {
   std::string text;
   const auto status = processor.Decode(ids, &text);
-  require(status.ok(), "SentencePiece cannot decode the ids: {}", one_line(status.ToString()));
+  require(status.ok(), "SentencePiece cannot decode the ids: {}", printable(status.ToString()));
   return text;
 }
 

@@ -43,7 +43,7 @@ void Watch::begin() {
 
 void Watch::end() {
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     ending_ = true;
   }
   changed_.notify_all();
@@ -53,7 +53,7 @@ void Watch::end() {
 }
 
 void Watch::waiting_for(const std::string& collective) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   waiting_for_ = collective;
 }
 
@@ -64,7 +64,7 @@ void Watch::exchange_beats() {
     try {
       going_on = exchange() && pause(interval_);
     } catch (const std::exception& error) {
-      const std::lock_guard lock(mutex_);
+      const std::scoped_lock lock(mutex_);
       if (!ending_) store_error_ = error.what();
       changed_.notify_all();
       return;
@@ -81,7 +81,7 @@ bool Watch::exchange() {
   for (int rank = 0; rank < settings_.size; ++rank) keys.push_back(beat_key(rank));
   const auto values = beats_store_->multiGet(keys);
 
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const Clock::time_point now = Clock::now();
   exchanged_ = now;
   failure_ = failure;
@@ -118,7 +118,7 @@ void Watch::judge() {
 }
 
 Watch::Verdict Watch::verdict(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   if (reporting_) return {};  // this rank is the one that fails
   if (!failure_.empty()) return {Source::other_rank, failure_};
   if (!store_error_.empty()) {
@@ -148,7 +148,7 @@ void Watch::pass_on(const Verdict& verdict) {
 void Watch::blame(const std::string& collective, std::int64_t number, const std::string& reason) {
   const bool timed_out = reason.find("imed out") != reason.npos;
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     suspicious_ = true;
   }
   waiting_for(collective);
@@ -165,7 +165,7 @@ void Watch::blame(const std::string& collective, std::int64_t number, const std:
 
 void Watch::report(const std::string& message) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     reporting_ = true;
   }
   try {
@@ -188,12 +188,12 @@ void Watch::linger() {
 }
 
 std::string Watch::activity() {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   return waiting_for_.empty() ? "was between collectives" : fmt::format("waited for {}", waiting_for_);
 }
 
 std::vector<int> Watch::ranks_before(std::int64_t number) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   std::vector<int> late;
   for (const auto& [rank, beat] : beats_) {
     if (rank != settings_.rank && beat.collectives < number) late.push_back(rank);
@@ -210,7 +210,7 @@ bool Watch::pause(milliseconds time) {
 }
 
 void Watch::forgive(Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   exchanged_ = now;
   for (int rank = 0; rank < settings_.size; ++rank) beats_[rank].changed = now;
 }

@@ -80,7 +80,7 @@ struct World::Link {
 
 World::World() = default;
 
-World::World(const Place& place, WorldOptions options) : place_(place) {
+World::World(const Place& place, const WorldOptions& options) : place_(place) {
   require(static_cast<bool>(options.on_failure), "a world needs on_failure");
   if (place.size > 1) link_ = std::make_unique<Link>(place, options);
 }

@@ -29,7 +29,7 @@ class World {
   // One rank, without a network: collectives return at once.
   World();
   // Joins the others, and watches them from then on. Error when they do not come together within the timeout.
-  World(const Place& place, WorldOptions options);
+  World(const Place& place, const WorldOptions& options);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;

@@ -1,11 +1,5 @@
 #include "satformer/models/architectures.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cctype>
-
-#include "satformer/core/error.h"
 #include "satformer/models/denseformer.h"
 #include "satformer/models/hyper_connections.h"
 #include "satformer/models/muddformer.h"
@@ -19,19 +13,6 @@ namespace {
 template <typename Model>
 std::shared_ptr<LanguageModel> make(const ModelConfig& config, const c10::TensorOptions& tensors) {
   return std::make_shared<Model>(config, tensors);
-}
-
-bool same_word(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
-
-std::string known_names() {
-  std::string names;
-  for (const Architecture& architecture : architectures()) {
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", architecture.name);
-  }
-  return names;
 }
 
 }  // namespace
@@ -67,24 +48,6 @@ const std::vector<Architecture>& architectures() {
        make<HyperConnections>},
   };
   return list;
-}
-
-const Architecture* find_architecture(std::string_view spelling) {
-  for (const Architecture& architecture : architectures()) {
-    const auto matches = [&](const std::string& name) { return same_word(name, spelling); };
-    if (matches(architecture.name) || matches(architecture.model_type) || matches(architecture.class_name) ||
-        std::any_of(architecture.aliases.begin(), architecture.aliases.end(), matches)) {
-      return &architecture;
-    }
-  }
-  return nullptr;
-}
-
-const Architecture& architecture_from_name(std::string_view spelling, std::string_view source) {
-  const Architecture* architecture = find_architecture(spelling);
-  require(architecture != nullptr, "{}: unknown architecture \"{}\", expected one of {}", source, spelling,
-          known_names());
-  return *architecture;
 }
 
 }  // namespace satformer::models

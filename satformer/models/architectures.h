@@ -1,11 +1,13 @@
 #pragma once
 // The one list of architectures. A new one is a pair of files and a line in architectures.cpp.
-#include <c10/core/TensorOptions.h>
-
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace c10 {
+struct TensorOptions;
+}
 
 namespace satformer::models {
 

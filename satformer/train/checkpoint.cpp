@@ -47,48 +47,6 @@ void require_finite(const TensorMap& parameters, std::int64_t step) {
   }
 }
 
-template <typename T>
-nlohmann::json to_json(const std::optional<T>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
-
-nlohmann::json to_json(const TrainerState& state) {
-  return {{"version", version()},
-          {"step", state.step},
-          {"samples", state.samples},
-          {"tokens", state.tokens},
-          {"skipped_steps", state.skipped_steps},
-          {"skipped_in_a_row", state.skipped_in_a_row},
-          {"train_loss", to_json(state.train_loss)},
-          {"val_loss", to_json(state.val_loss)},
-          {"val_step", state.val_step},
-          {"val_tokens", state.val_tokens},
-          {"best_val_loss", to_json(state.best_val_loss)},
-          {"data_fingerprint", state.data_fingerprint},
-          {"config", state.config}};
-}
-
-std::optional<double> optional_number(const nlohmann::json& value) {
-  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
-}
-
-TrainerState from_json(const nlohmann::json& json) {
-  TrainerState state;
-  json.at("step").get_to(state.step);
-  json.at("samples").get_to(state.samples);
-  json.at("tokens").get_to(state.tokens);
-  json.at("skipped_steps").get_to(state.skipped_steps);
-  json.at("skipped_in_a_row").get_to(state.skipped_in_a_row);
-  state.train_loss = optional_number(json.at("train_loss"));
-  state.val_loss = optional_number(json.at("val_loss"));
-  json.at("val_step").get_to(state.val_step);
-  json.at("val_tokens").get_to(state.val_tokens);
-  state.best_val_loss = optional_number(json.at("best_val_loss"));
-  json.at("data_fingerprint").get_to(state.data_fingerprint);
-  state.config = json.at("config");
-  return state;
-}
-
 // A rename first, so that a kill in the middle does not leave half a checkpoint under its name.
 void remove_checkpoint(const std::filesystem::path& checkpoint) {
   const std::string name = fmt::format(".{}{}", checkpoint.filename().string(), kRemovedSuffix);
@@ -129,7 +87,7 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& run, const Ch
   write_safetensors(staged.path() / kModelFile, parameters, {{"format", "pt"}});
   write_safetensors(staged.path() / kOptimizerFile,
                     contents.optimizer_state != nullptr ? *contents.optimizer_state : contents.optimizer.state());
-  write_file_atomically(staged.path() / kTrainerFile, to_json(contents.state).dump(1) + "\n");
+  write_file_atomically(staged.path() / kTrainerFile, format_trainer_state(contents.state, version()));
   write_file_atomically(staged.path() / kConfigFile,
                         models::model_config_to_json(contents.model.config()).dump(1) + "\n");
   if (!contents.tokenizer.empty()) {
@@ -188,11 +146,7 @@ std::shared_ptr<models::LanguageModel> load_model(const std::filesystem::path& p
 
 TrainerState load_trainer_state(const std::filesystem::path& checkpoint) {
   const std::filesystem::path file = checkpoint / kTrainerFile;
-  try {
-    return from_json(nlohmann::json::parse(read_file(file)));
-  } catch (const nlohmann::json::exception& error) {
-    fail("{}: not the trainer's state: {}", file.string(), error.what());
-  }
+  return parse_trainer_state(read_file(file), file.string());
 }
 
 TrainerState load_checkpoint(const std::filesystem::path& checkpoint, models::LanguageModel& model,

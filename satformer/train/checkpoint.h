@@ -13,31 +13,15 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "satformer/models/language_model.h"
 #include "satformer/optim/adamw.h"
+#include "satformer/train/trainer_state.h"
 
 namespace satformer::train {
-
-// What a run needs to go on besides parameters and the optimiser's state.
-struct TrainerState {
-  std::int64_t step = 0;           // steps done, skipped ones included
-  std::int64_t samples = 0;        // global index of the next sample
-  std::int64_t tokens = 0;         // target tokens seen
-  std::int64_t skipped_steps = 0;  // in all, and the last ones in a row
-  std::int64_t skipped_in_a_row = 0;
-  std::optional<double> train_loss;  // of the last step that was not skipped
-  std::optional<double> val_loss;    // of the last validation,
-  std::int64_t val_step = 0;         // which was after this step
-  std::int64_t val_tokens = 0;
-  std::optional<double> best_val_loss;
-  std::string data_fingerprint;  // of the training data
-  nlohmann::json config;         // RunConfig::values
-};
 
 struct CheckpointContents {
   const models::LanguageModel& model;

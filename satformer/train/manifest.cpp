@@ -1,66 +1,97 @@
 #include "satformer/train/manifest.h"
 
-#include <cstdint>
+#include <charconv>
 #include <nlohmann/json.hpp>
-#include <string>
+#include <optional>
+#include <string_view>
+#include <system_error>
 
 #include "satformer/core/error.h"
 #include "satformer/core/files.h"
+#include "satformer/core/json_fields.h"
+#include "satformer/core/strict_json.h"
 
 namespace satformer::train {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxManifestBytes = 1 << 20;
 constexpr int kFormat = 1;
 
 std::string hex(std::uint32_t crc) { return fmt::format("{:08x}", crc); }
 
-std::string canonical_text(const nlohmann::json& manifest) { return manifest.dump(1) + "\n"; }
-
-nlohmann::json read_manifest(const std::filesystem::path& path) {
-  const std::string text = read_file(path, kMaxManifestBytes);
-  auto manifest = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  const bool valid = manifest.is_object() && manifest.value("format", nlohmann::json()) == kFormat &&
-                     manifest.contains("files") && manifest["files"].is_object();
-  // The comparison finds what a parser forgives: spaces, duplicate keys, another order. Invalid UTF-8 does not parse.
-  require(valid && canonical_text(manifest) == text, "{}: damaged, or not a manifest of format {}", path.string(),
-          kFormat);
-  return manifest;
+// The canonical form is the caller's to check: here 1F, 0001f and 1f are the same.
+std::optional<std::uint32_t> from_hex(std::string_view text) {
+  std::uint32_t crc = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), crc, 16);
+  return fault == std::errc() && end == text.data() + text.size() ? std::optional(crc) : std::nullopt;
 }
 
-void verify_file(const std::filesystem::path& path, const nlohmann::json& entry) {
-  const bool valid = entry.is_object() && entry.size() == 2 && entry.contains("bytes") && entry.contains("crc32") &&
-                     entry["bytes"].is_number_unsigned() && entry["crc32"].is_string();
-  require(valid, "{}: its entry in {} is damaged", path.string(), kManifestFile);
+// A name with a folder in it would let a manifest point at files outside of its checkpoint.
+bool is_file_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos && name != kManifestFile;
+}
+
+ManifestEntry parse_entry(const std::string& name, const nlohmann::json& value, const std::string& source) {
+  const JsonFields fields(value, fmt::format("{}: {}", source, in_quotes(name)));
+  require(is_file_name(name), "{}: expected the name of a file in the same folder", fields.where());
+  const std::optional<std::uint32_t> crc = from_hex(fields.text("crc32"));
+  require(crc.has_value(), "{}: crc32: expected eight hex digits, came {}", fields.where(),
+          in_quotes(fields.text("crc32")));
+  return {fields.count("bytes"), *crc};
+}
+
+void verify_file(const fs::path& path, const ManifestEntry& expected) {
   std::error_code error;
-  const std::uint64_t bytes = std::filesystem::file_size(path, error);
+  const std::uint64_t bytes = fs::file_size(path, error);
   require(!error, "{}: {}", path.string(), error.message());
-  require(bytes == entry["bytes"], "{}: {} bytes, expected {} ({})", path.string(), bytes,
-          entry["bytes"].get<std::uint64_t>(), kManifestFile);
-  const std::string crc = hex(crc32_of_file(path));
-  const auto expected = entry["crc32"].get<std::string>();
-  require(crc == expected, "{}: damaged: CRC-32 is {}, expected {} ({})", path.string(), crc, expected, kManifestFile);
+  require(bytes == expected.bytes, "{}: {} bytes, expected {} ({})", path.string(), bytes, expected.bytes,
+          kManifestFile);
+  const std::uint32_t crc = crc32_of_file(path);
+  require(crc == expected.crc32, "{}: damaged: CRC-32 is {}, expected {} ({})", path.string(), hex(crc),
+          hex(expected.crc32), kManifestFile);
 }
 
 }  // namespace
 
-void write_manifest(const std::filesystem::path& directory) {
+std::string format_manifest(const Manifest& manifest) {
   nlohmann::json files = nlohmann::json::object();
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    const std::string name = entry.path().filename().string();
-    if (name == kManifestFile) continue;
-    files[name] = {{"bytes", entry.file_size()}, {"crc32", hex(crc32_of_file(entry.path()))}};
-  }
-  write_file_atomically(directory / kManifestFile, canonical_text({{"files", files}, {"format", kFormat}}));
+  for (const auto& [name, entry] : manifest) files[name] = {{"bytes", entry.bytes}, {"crc32", hex(entry.crc32)}};
+  return nlohmann::json{{"files", files}, {"format", kFormat}}.dump(1) + "\n";
 }
 
-void verify_manifest(const std::filesystem::path& directory) {
-  const nlohmann::json manifest = read_manifest(directory / kManifestFile);
-  for (const auto& [name, entry] : manifest["files"].items()) verify_file(directory / name, entry);
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+Manifest parse_manifest(const std::string& text, const std::string& source) {
+  const nlohmann::json parsed = parse_strict_json(text, source);
+  const JsonFields fields(parsed, source);
+  require(fields.integer("format") == kFormat, "{}: format {}, this program reads format {}", source,
+          fields.integer("format"), kFormat);
+  Manifest manifest;
+  for (const auto& [name, value] : fields.object("files").json().items()) {
+    manifest[name] = parse_entry(name, value, source);
+  }
+  // Finds what a parser forgives: spaces, another order, keys that nobody asked for.
+  require(format_manifest(manifest) == text, "{}: damaged: not in the form in which manifests are written", source);
+  return manifest;
+}
+
+void write_manifest(const fs::path& directory) {
+  Manifest manifest;
+  for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
-    require(name == kManifestFile || manifest["files"].contains(name), "{}: not listed in {}; remove it",
-            entry.path().string(), kManifestFile);
+    if (name != kManifestFile) manifest[name] = {entry.file_size(), crc32_of_file(entry.path())};
+  }
+  write_file_atomically(directory / kManifestFile, format_manifest(manifest));
+}
+
+void verify_manifest(const fs::path& directory) {
+  const fs::path path = directory / kManifestFile;
+  const Manifest manifest = parse_manifest(read_file(path, kMaxManifestBytes), path.string());
+  for (const auto& [name, entry] : manifest) verify_file(directory / name, entry);
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const std::string name = entry.path().filename().string();
+    require(name == kManifestFile || manifest.contains(name), "{}: not listed in {}; remove it", entry.path().string(),
+            kManifestFile);
   }
 }
 

@@ -1,12 +1,28 @@
 #pragma once
 // manifest.json: size and CRC-32 of every other file of a checkpoint's folder, so that one changed byte is found.
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <string>
 
 namespace satformer::train {
 
 constexpr const char* kManifestFile = "manifest.json";
 
-// Lists every file in `directory`. The text is canonical: the same folder gives the same bytes.
+struct ManifestEntry {
+  std::uint64_t bytes = 0;
+  std::uint32_t crc32 = 0;
+};
+using Manifest = std::map<std::string, ManifestEntry>;  // by the file's name
+
+// The text is canonical: the same entries give the same bytes.
+std::string format_manifest(const Manifest& manifest);
+
+// Takes the canonical text alone, so that no changed byte is forgiven; a name is that of a file in the folder itself.
+// Error names `source`.
+Manifest parse_manifest(const std::string& text, const std::string& source);
+
+// Lists every file in `directory`.
 void write_manifest(const std::filesystem::path& directory);
 
 // Checks the folder against its manifest. Error names the file and what is wrong with it: missing, another size,

@@ -5,35 +5,40 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "satformer/core/error.h"
 #include "satformer/core/files.h"
+#include "satformer/core/json_fields.h"
+#include "satformer/core/strict_json.h"
 
 namespace satformer::train {
 namespace {
 
 // The step of one line.
-std::int64_t step_of(std::string_view line, const std::filesystem::path& path, std::int64_t number) {
-  const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  const bool valid = object.is_object() && object.contains("step") && object["step"].is_number_integer();
-  require(valid, "{}: line {} is no metrics line: expected an object with an integer \"step\"", path.string(), number);
-  return object["step"].get<std::int64_t>();
+std::int64_t step_of(const std::string& line, const std::string& source, std::int64_t number) {
+  const std::string where = fmt::format("{}: line {} is no metrics line", source, number);
+  const nlohmann::json object = parse_strict_json(line, where);
+  return JsonFields(object, where).integer("step");
 }
 
 }  // namespace
 
 double ValidationMetrics::perplexity() const { return std::exp(loss); }
 
-void cut_metrics_after(const std::filesystem::path& path, std::int64_t step) {
-  if (!std::filesystem::exists(path)) return;
-  const std::string text = read_file(path);
+std::string metrics_until(const std::string& text, std::int64_t step, const std::string& source) {
   std::string kept;
   std::int64_t number = 0;
   for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const std::string_view line(text.data() + begin, end - begin);
-    if (step_of(line, path, ++number) <= step) kept.append(line).push_back('\n');
+    const std::string line = text.substr(begin, end - begin);
+    if (step_of(line, source, ++number) <= step) kept.append(line).push_back('\n');
   }
+  return kept;
+}
+
+void cut_metrics_after(const std::filesystem::path& path, std::int64_t step) {
+  if (!std::filesystem::exists(path)) return;
+  const std::string text = read_file(path);
+  const std::string kept = metrics_until(text, step, path.string());
   if (kept != text) write_file_atomically(path, kept);
 }
 

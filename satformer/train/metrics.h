@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string>
 
 #include "satformer/train/tensorboard.h"
 
@@ -52,8 +53,11 @@ class MetricsWriter {
 
 constexpr const char* kMetricsFile = "metrics.jsonl";
 
-// Rewrites a metrics file (atomically) without its lines after `step`; a last line without line end is cut. Error names
-// the file and line of anything else that is not a metrics line. Does nothing when there is no file.
+// The lines of a metrics file's text up to `step`; a last line without line end is cut. Error names `source` and the
+// line of anything else that is not a metrics line.
+std::string metrics_until(const std::string& text, std::int64_t step, const std::string& source);
+
+// Rewrites a metrics file (atomically) as metrics_until has it. Does nothing when there is no file.
 void cut_metrics_after(const std::filesystem::path& path, std::int64_t step);
 
 }  // namespace satformer::train

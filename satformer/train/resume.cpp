@@ -8,6 +8,7 @@
 #include "satformer/core/error.h"
 #include "satformer/core/files.h"
 #include "satformer/core/progress.h"
+#include "satformer/core/strict_json.h"
 #include "satformer/train/metrics.h"
 
 namespace satformer::train {
@@ -33,15 +34,16 @@ std::filesystem::path chosen_by_user(const std::filesystem::path& output, const 
 
 void require_same(const std::string& key, const nlohmann::json& now, const nlohmann::json& then,
                   const std::filesystem::path& checkpoint) {
-  require(now == then, "{} is {}, but {} was trained with {}; a resumed run must keep it", key, now.dump(),
-          checkpoint.string(), then.dump());
+  if (now == then) return;
+  fail("{} is {}, but {} was trained with {}; a resumed run must keep it", key, shortened(now), checkpoint.string(),
+       shortened(then));
 }
 
 void require_same_model(const RunConfig& config, const std::filesystem::path& checkpoint) {
   const nlohmann::json now = models::model_config_to_json(config.model);
   const std::filesystem::path file = checkpoint / "config.json";
-  const auto then = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
-  require(then.is_object(), "{}: not a JSON object", file.string());
+  const nlohmann::json then = parse_strict_json(read_file(file), file.string());
+  if (!then.is_object()) fail("{}: expected an object, came {}", file.string(), shortened(then));
   const auto value = [](const nlohmann::json& object, const std::string& key) {
     return object.contains(key) ? object[key] : nlohmann::json();
   };
@@ -62,7 +64,7 @@ void note_changes(const RunConfig& config, const TrainerState& state) {
     if (key.help.empty() || key.path.starts_with("model.")) continue;
     const nlohmann::json& now = value_at(config.values, key.path);
     const nlohmann::json& then = value_at(state.config, key.path);
-    if (now != then) changes.push_back(fmt::format("{} {} -> {}", key.path, then.dump(), now.dump()));
+    if (now != then) changes.push_back(fmt::format("{} {} -> {}", key.path, shortened(then), shortened(now)));
   }
   if (!changes.empty()) note(fmt::format("changed since the checkpoint: {}", fmt::join(changes, ", ")));
 }

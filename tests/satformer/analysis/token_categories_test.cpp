@@ -122,6 +122,17 @@ TEST_CASE("faulty categories are told by file, class and fault", "[analysis]") {
     const std::string faulty = std::string(R"({"name": "a", "group": "none", "patterns": [")") + pattern + "\"]}";
     CHECK_THAT(error_of_file(file_with(faulty)), Contains("repeats without bound"));
   }
+  const std::string nested = std::string(17, '(') + "a" + std::string(17, ')');
+  for (const auto& [pattern, reason] :
+       {std::pair<std::string, const char*>{"((a{0,9}b){0,9}){0,9}", "a repetition in it"},
+        {"a{0,9}{0,9}", "a repetition in it"},
+        {"a{0,600}b{600}", "more than 1000 times in all"},
+        {"a{99999999999999999999999}", "more than 1000 times"},
+        {std::string(1001, 'a'), "longer than 1000 bytes"},
+        {nested, "more than 16 parentheses"}}) {
+    const std::string faulty = R"({"name": "a", "group": "none", "patterns": [")" + pattern + "\"]}";
+    CHECK_THAT(error_of_file(file_with(faulty)), Contains(reason));
+  }
   CHECK_THAT(error_of_file(file_with(R"({"name": "a", "group": "none", "characters": ["ab", "U+0061..U+007A"]})")),
              Contains("U+0062 is in two classes"));
   CHECK_THAT(error_of_file(file_with(R"({"name": "a", "group": "none", "characters": ["U+007A..U+0061"]})")),

@@ -142,3 +142,63 @@ TEST_CASE("keep_last removes older checkpoints, never the newest", "[train][chec
   CHECK_FALSE(std::filesystem::exists(run / "checkpoints" / ".step_00000004.removed"));
   CHECK(list_checkpoints(run).size() == 2);
 }
+
+TEST_CASE("nothing of a model file is executed", "[train][checkpoint]") {
+  const ScratchFolder folder;
+  const auto checkpoint = find_checkpoint(make_run(folder));
+  const auto trace = folder.path() / "executed";
+  // A pickle, which torch.load would obey.
+  const std::string pickle = "cos\nsystem\n(S'touch " + trace.string() + "'\ntR.";
+  for (const char* name : {"model.safetensors", "config.json"}) {
+    INFO(name);
+    const std::string before = read_file(checkpoint / name);
+    write_file_atomically(checkpoint / name, pickle);
+    write_manifest(checkpoint);
+    CHECK_THROWS_WITH(load_model(checkpoint), Contains(name));
+    CHECK_FALSE(std::filesystem::exists(trace));
+    write_file_atomically(checkpoint / name, before);
+  }
+  write_manifest(checkpoint);
+  CHECK(load_model(checkpoint) != nullptr);
+}
+
+TEST_CASE("a manifest names files of its own folder alone", "[train][checkpoint]") {
+  const auto with_name = [](const std::string& name) {
+    return "{\n \"files\": {\n  \"" + name + "\": {\n   \"bytes\": 3,\n   \"crc32\": \"0000abcd\"\n  }\n }," +
+           "\n \"format\": 1\n}\n";
+  };
+  const Manifest manifest = parse_manifest(with_name("config.json"), "m");
+  CHECK(manifest.at("config.json").bytes == 3);
+  CHECK(manifest.at("config.json").crc32 == 0xabcd);
+  for (const char* name : {"../config.json", "/etc/passwd", ".", "..", "", "a/b", "manifest.json"}) {
+    CHECK_THROWS_WITH(parse_manifest(with_name(name), "m"), Contains("expected the name of a file in the same folder"));
+  }
+  CHECK_THROWS_WITH(parse_manifest(with_name("a") + " ", "m"), Contains("not in the form"));
+  const std::string deep = "{\"files\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
+  CHECK_THROWS_WITH(parse_manifest(deep, "m"), Contains("nested more than"));
+}
+
+TEST_CASE("trainer.json is read strictly", "[train][checkpoint]") {
+  TrainerState state;
+  state.step = 7;
+  state.val_loss = 2.5;
+  state.config = {{"a", 1}};
+  const std::string text = format_trainer_state(state, "0.1.0");
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return changed;
+  };
+  const TrainerState again = parse_trainer_state(text, "t");
+  CHECK(again.step == 7);
+  CHECK(again.val_loss == 2.5);
+  CHECK_FALSE(again.train_loss.has_value());
+  CHECK(again.config == state.config);
+  CHECK_THROWS_WITH(parse_trainer_state(with("7", "1e300"), "t"), "t: step: expected an integer, came 1e+300");
+  CHECK_THROWS_WITH(parse_trainer_state(with("7", "9223372036854775808"), "t"),
+                    "t: step: expected an integer below 2^63, came 9223372036854775808");
+  CHECK_THROWS_WITH(parse_trainer_state(with("7", "-1"), "t"), Contains("t: step: expected an integer from 0 on"));
+  CHECK_THROWS_WITH(parse_trainer_state(with("2.5", "\"x\""), "t"),
+                    "t: val_loss: expected a number or null, came \"x\"");
+  CHECK_THROWS_WITH(parse_trainer_state(with("\"step\"", "\"stop\""), "t"), "t: key \"step\" is missing");
+}

@@ -1,0 +1,73 @@
+// Plain text as documents; the first byte chooses what a document is.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "satformer/data/corpus.h"
+#include "satformer/data/utf8.h"
+#include "tests/fuzz/fuzz.h"
+
+using namespace satformer;
+using namespace satformer::fuzzing;
+
+namespace {
+
+class Documents : public data::DocumentSink {
+ public:
+  void text(std::string_view part) override {
+    expect(data::check_utf8(part).status == data::Utf8Status::valid, "a part of a text is valid UTF-8");
+    open_ += part;
+  }
+  void end_document() override {
+    all_.push_back(std::move(open_));
+    open_.clear();
+  }
+  const std::vector<std::string>& all() const { return all_; }
+
+ private:
+  std::string open_;
+  std::vector<std::string> all_;
+};
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (end != text.npos && line.ends_with('\r')) line.remove_suffix(1);
+    lines.emplace_back(line);
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  }
+  return lines;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const ScratchFile scratch("corpus.txt");
+  if (size == 0) return 0;
+  constexpr std::array kModes{data::DocumentPer::file, data::DocumentPer::line, data::DocumentPer::blank_line};
+  const data::DocumentPer mode = kModes[data[0] % kModes.size()];
+  std::string_view text = bytes_of(data, size).substr(1);
+  scratch.write(text);
+  Documents documents;
+  const AllocationLimit limit(128 * size + (std::size_t{1} << 20));
+  if (!accepts(scratch.path().string(),
+               [&] { data::read_corpus(scratch.path(), {.document_per = mode}, documents, [](std::uint64_t) {}); })) {
+    return 0;
+  }
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  if (mode == data::DocumentPer::file) {
+    expect(documents.all() == std::vector{std::string(text)}, "a file is its bytes");
+  } else if (mode == data::DocumentPer::line) {
+    expect(documents.all() == lines_of(text), "lines are the file's");
+  } else {
+    for (const std::string& document : documents.all()) {
+      const std::vector<std::string> lines = lines_of(document);
+      expect(
+          !document.empty() && std::none_of(lines.begin(), lines.end(), [](const auto& line) { return line.empty(); }),
+          "no empty line is inside a paragraph");
+    }
+  }
+  return 0;
+}
