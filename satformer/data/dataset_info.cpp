@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "satformer/core/error.h"
+#include "satformer/core/sealed_json.h"
 #include "satformer/data/token_dataset.h"
 
 namespace satformer::data {
@@ -9,6 +10,7 @@ namespace {
 
 using nlohmann::json;
 constexpr const char* kFileName = "dataset.json";
+constexpr const char* kTokenizerFile = "tokenizer.model";
 
 json to_json(const SplitInfo& split) {
   return {{"documents", split.documents}, {"tokens", split.tokens}, {"bytes", split.bytes}};
@@ -24,7 +26,7 @@ SplitInfo split_from_json(const json& value) {
 std::optional<DatasetInfo> read_dataset_info(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / kFileName;
   if (!std::filesystem::exists(path)) return std::nullopt;
-  const std::string text = read_file(path, 1 << 20);
+  const std::string text = unseal_json(read_file(path, 1 << 20), path.string());
   try {
     const json value = json::parse(text);
     DatasetInfo info;
@@ -45,7 +47,19 @@ void write_dataset_info(const std::filesystem::path& directory, const DatasetInf
                       {"tokenizer_crc32", info.tokenizer_crc32},
                       {"train", to_json(info.train)},
                       {"val", to_json(info.val)}};
-  write_file_atomically(directory / kFileName, value.dump(2) + "\n");
+  write_file_atomically(directory / kFileName, seal_json(value.dump(2) + "\n"));
+}
+
+std::optional<std::filesystem::path> find_tokenizer(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / kTokenizerFile;
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  if (const auto info = read_dataset_info(directory)) {
+    const std::string crc = fmt::format("{:08x}", crc32_of_file(path));
+    require(crc == info->tokenizer_crc32,
+            "{}: damaged, or another than the shards' tokenizer: CRC-32 is {}, expected {} ({})", path.string(), crc,
+            info->tokenizer_crc32, kFileName);
+  }
+  return path;
 }
 
 }  // namespace satformer::data

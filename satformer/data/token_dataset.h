@@ -27,6 +27,10 @@ struct DatasetInfo {
 std::optional<DatasetInfo> read_dataset_info(const std::filesystem::path& directory);
 void write_dataset_info(const std::filesystem::path& directory, const DatasetInfo& info);
 
+// The folder's tokenizer.model; nothing where it has none. Error when it is not the one that dataset.json, where the
+// folder has that, was written with.
+std::optional<std::filesystem::path> find_tokenizer(const std::filesystem::path& directory);
+
 struct DatasetOptions {
   std::int64_t vocab_size = 0;  // ids must be below it; 0: not checked
   bool verify = true;           // checksums and id range of every shard at opening

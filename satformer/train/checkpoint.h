@@ -42,7 +42,7 @@ struct CheckpointContents {
   const models::LanguageModel& model;
   const optim::AdamW& optimizer;
   const TrainerState& state;
-  std::filesystem::path tokenizer;  // empty: none
+  const std::string& tokenizer;  // contents of tokenizer.model; empty: none
 };
 
 // Writes RUN/checkpoints/step_NNNNNNNN and returns its path. Error, and nothing written, when a parameter is not
@@ -53,7 +53,7 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& run, const Ch
 // RUN/checkpoints/step_NNNNNNNN.
 std::filesystem::path checkpoint_path(const std::filesystem::path& run, std::int64_t step);
 
-// Removes what a killed process left half-written or half-removed.
+// Removes what a killed process left half-written or half-removed in the run's folder: checkpoints, metrics.
 void remove_stale_checkpoints(const std::filesystem::path& run);
 
 // The step folders of a run, oldest first.

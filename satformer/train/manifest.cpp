@@ -6,6 +6,7 @@
 
 #include "satformer/core/error.h"
 #include "satformer/core/files.h"
+#include "satformer/core/sealed_json.h"
 
 namespace satformer::train {
 namespace {
@@ -18,7 +19,7 @@ std::string hex(std::uint32_t crc) { return fmt::format("{:08x}", crc); }
 std::string canonical_text(const nlohmann::json& manifest) { return manifest.dump(1) + "\n"; }
 
 nlohmann::json read_manifest(const std::filesystem::path& path) {
-  const std::string text = read_file(path, kMaxManifestBytes);
+  const std::string text = unseal_json(read_file(path, kMaxManifestBytes), path.string());
   auto manifest = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   const bool valid = manifest.is_object() && manifest.value("format", nlohmann::json()) == kFormat &&
                      manifest.contains("files") && manifest["files"].is_object();
@@ -51,7 +52,7 @@ void write_manifest(const std::filesystem::path& directory) {
     if (name == kManifestFile) continue;
     files[name] = {{"bytes", entry.file_size()}, {"crc32", hex(crc32_of_file(entry.path()))}};
   }
-  write_file_atomically(directory / kManifestFile, canonical_text({{"files", files}, {"format", kFormat}}));
+  write_file_atomically(directory / kManifestFile, seal_json(canonical_text({{"files", files}, {"format", kFormat}})));
 }
 
 void verify_manifest(const std::filesystem::path& directory) {

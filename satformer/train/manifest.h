@@ -1,5 +1,6 @@
 #pragma once
-// manifest.json: size and CRC-32 of every other file of a checkpoint's folder, so that one changed byte is found.
+// manifest.json: size and CRC-32 of every other file of a checkpoint's folder, and its own
+// (satformer/core/sealed_json.h), so that one changed byte of any file is found and the right file named.
 #include <filesystem>
 
 namespace satformer::train {

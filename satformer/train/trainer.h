@@ -80,6 +80,7 @@ class Trainer {
   std::optional<optim::AdamW> optimizer_;
   std::optional<MicroBatch> micro_batch_;
   TrainerState state_;
+  std::string tokenizer_;             // tokenizer.model of the data, read once; empty: none
   std::filesystem::path checkpoint_;  // the one that holds state_.step; else empty
   std::int64_t tokens_here_ = 0;      // of this process
   double step_seconds_ = 0.0;
