@@ -10,6 +10,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "apps/commands.h"
@@ -63,6 +64,13 @@ int run(CLI::App& app, int argc, char** argv) {
     return wrong_usage(app, error.what());
   } catch (const std::filesystem::filesystem_error& error) {
     return report(fmt::format("{}: {}", error.path1().string(), error.code().message()), kFailure);
+  } catch (const std::system_error& error) {
+    // Only threads report this: a thread's stack counts towards the limit of memory.
+    const bool thread = error.code() == std::errc::resource_unavailable_try_again;
+    return report(
+        fmt::format("{}{}", thread ? "cannot start another thread, give fewer --threads or raise the limits: " : "",
+                    error.what()),
+        kFailure);
   } catch (const std::bad_alloc&) {
     return report("out of memory", kFailure);
   } catch (const c10::Error& error) {

@@ -20,19 +20,23 @@ void redirect(const std::filesystem::path& path, int descriptor) {
 
 }  // namespace
 
-Command::Command(std::vector<std::string> arguments, std::filesystem::path folder) : folder_(std::move(folder)) {
-  arguments.insert(arguments.begin(), cli().string());
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
+Command::Command(CommandLine line) : folder_(std::move(line.folder)) {
+  std::string program = line.program.string();
+  std::vector<char*> argv{program.data()};
+  for (std::string& argument : line.arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   pid_ = fork();
   if (pid_ < 0) throw std::runtime_error("fork failed");
   if (pid_ > 0) return;
   redirect(folder_ / "stdout.txt", STDOUT_FILENO);
   redirect(folder_ / "stderr.txt", STDERR_FILENO);
+  for (std::string& assignment : line.environment) putenv(assignment.data());
   execv(argv[0], argv.data());
   _exit(127);
 }
+
+Command::Command(std::vector<std::string> arguments, std::filesystem::path folder)
+    : Command(CommandLine{cli(), std::move(arguments), std::move(folder)}) {}
 
 Command::~Command() {
   if (!running()) return;

@@ -16,15 +16,25 @@ struct CommandResult {
   std::string out, err;
 };
 
-// satformer ARGUMENTS..., with standard output and error in files of `folder` until it ends.
+// What a process is started with. Standard output and error go to files of `folder`.
+struct CommandLine {
+  std::filesystem::path program;
+  std::vector<std::string> arguments;
+  std::filesystem::path folder;
+  std::vector<std::string> environment = {};  // "NAME=VALUE", beside this process's own
+};
+
 class Command {
  public:
+  explicit Command(CommandLine line);
+  // satformer ARGUMENTS...
   Command(std::vector<std::string> arguments, std::filesystem::path folder);
   ~Command();
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
 
   void send(int signal) const;
+  pid_t pid() const { return pid_; }
   bool running();
   CommandResult wait();
 
