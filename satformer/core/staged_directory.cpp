@@ -134,7 +134,9 @@ StagedDirectory::StagedDirectory(fs::path target) : target_(std::move(target)), 
 StagedDirectory::~StagedDirectory() {
   if (staging_.empty()) return;
   // Removing needs a descriptor; where they have run out, the lock's is the one there is.
-  { const FileDescriptor closed = std::move(lock_); }
+  {
+    const FileDescriptor closed = std::move(lock_);
+  }
   try {
     std::error_code ignored;
     fs::remove_all(staging_, ignored);

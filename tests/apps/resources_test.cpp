@@ -179,7 +179,10 @@ TEST_CASE("a file may not grow any more", "[apps][resources]") {
 }
 
 TEST_CASE("no memory left", "[apps][resources]") {
-  if (kSanitized) return WARN("not run: the sanitizers need the address space");
+  if (kSanitized) {
+    WARN("not run: the sanitizers need the address space");
+    return;
+  }
   const ResourceSetting setting;
   const auto under = [&](int mebibytes, const Arguments& arguments) {
     return setting.under(fmt::format("ulimit -v {}", mebibytes * 1024), arguments);
