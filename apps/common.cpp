@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <new>
 #include <optional>
+#include <system_error>
 
 #include "apps/commands.h"
 #include "apps/options.h"
@@ -56,6 +57,11 @@ std::string error_message(const std::exception_ptr& exception) {
     std::rethrow_exception(exception);
   } catch (const std::filesystem::filesystem_error& error) {
     return fmt::format("{}: {}", error.path1().string(), error.code().message());
+  } catch (const std::system_error& error) {
+    // Only threads report this: a thread's stack counts towards the limit of memory.
+    const bool thread = error.code() == std::errc::resource_unavailable_try_again;
+    return fmt::format("{}{}", thread ? "cannot start another thread, give fewer --threads or raise the limits: " : "",
+                       first_line(error.what()));
   } catch (const std::bad_alloc&) {
     return "out of memory";
   } catch (const c10::Error& error) {

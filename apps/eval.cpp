@@ -32,9 +32,9 @@ std::optional<std::int64_t> text_bytes(const std::filesystem::path& checkpoint, 
     if (counted.tokens == dataset.num_tokens() && counted.bytes > 0) return counted.bytes;
   }
   for (const std::filesystem::path& folder : {checkpoint, data_dir}) {
-    const std::filesystem::path tokenizer = folder / "tokenizer.model";
-    if (!std::filesystem::exists(tokenizer)) continue;
-    const std::int64_t bytes = eval::target_bytes(dataset, data::Tokenizer(tokenizer));
+    const auto tokenizer = data::find_tokenizer(folder);
+    if (!tokenizer) continue;
+    const std::int64_t bytes = eval::target_bytes(dataset, data::Tokenizer(*tokenizer));
     if (bytes > 0) return bytes;
   }
   return std::nullopt;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
@@ -68,6 +69,7 @@ int run(CLI::App& app, int argc, char** argv) {
 
 int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): run() catches, set-up has no input
   satformer::use_host_memory();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit is an error of write, not the end
   CLI::App app("Trains, evaluates and dissects language models with selective access to early representations.",
                "satformer");
   app.require_subcommand(0, 1);  // none is answered in run(), where an unknown word can be told from a missing one

@@ -17,7 +17,7 @@ std::optional<data::Tokenizer> find_tokenizer(const TokenSourceFlags& flags, con
                                               const fs::path& data_dir) {
   if (!flags.tokenizer.empty()) return data::Tokenizer(flags.tokenizer);
   for (const fs::path& folder : {checkpoint, data_dir}) {
-    if (fs::exists(folder / "tokenizer.model")) return data::Tokenizer(folder / "tokenizer.model");
+    if (const auto tokenizer = data::find_tokenizer(folder)) return data::Tokenizer(*tokenizer);
   }
   return std::nullopt;
 }

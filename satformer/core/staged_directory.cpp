@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -132,8 +133,16 @@ StagedDirectory::StagedDirectory(fs::path target) : target_(std::move(target)), 
 
 StagedDirectory::~StagedDirectory() {
   if (staging_.empty()) return;
-  std::error_code ignored;
-  fs::remove_all(staging_, ignored);
+  // Removing needs a descriptor; where they have run out, the lock's is the one there is.
+  {
+    const FileDescriptor closed = std::move(lock_);
+  }
+  try {
+    std::error_code ignored;
+    fs::remove_all(staging_, ignored);
+  } catch (const std::bad_alloc&) {
+    // The next process removes it.
+  }
 }
 
 void StagedDirectory::commit() {

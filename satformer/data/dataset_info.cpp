@@ -1,8 +1,10 @@
 // dataset.json, which `prepare` leaves beside its shards.
 #include <nlohmann/json.hpp>
 
+#include "satformer/core/error.h"
 #include "satformer/core/files.h"
 #include "satformer/core/json_fields.h"
+#include "satformer/core/sealed_json.h"
 #include "satformer/core/strict_json.h"
 #include "satformer/data/token_dataset.h"
 
@@ -12,6 +14,7 @@ namespace {
 using nlohmann::json;
 constexpr const char* kFileName = "dataset.json";
 constexpr std::uint64_t kMaxBytes = 1 << 20;
+constexpr const char* kTokenizerFile = "tokenizer.model";
 
 json to_json(const SplitInfo& split) {
   return {{"documents", split.documents}, {"tokens", split.tokens}, {"bytes", split.bytes}};
@@ -47,11 +50,23 @@ std::string format_dataset_info(const DatasetInfo& info) {
 std::optional<DatasetInfo> read_dataset_info(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / kFileName;
   if (!std::filesystem::exists(path)) return std::nullopt;
-  return parse_dataset_info(read_file(path, kMaxBytes), path.string());
+  return parse_dataset_info(unseal_json(read_file(path, kMaxBytes), path.string()), path.string());
 }
 
 void write_dataset_info(const std::filesystem::path& directory, const DatasetInfo& info) {
-  write_file_atomically(directory / kFileName, format_dataset_info(info));
+  write_file_atomically(directory / kFileName, seal_json(format_dataset_info(info)));
+}
+
+std::optional<std::filesystem::path> find_tokenizer(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / kTokenizerFile;
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  if (const auto info = read_dataset_info(directory)) {
+    const std::string crc = fmt::format("{:08x}", crc32_of_file(path));
+    require(crc == info->tokenizer_crc32,
+            "{}: damaged, or another than the shards' tokenizer: CRC-32 is {}, expected {} ({})", path.string(), crc,
+            info->tokenizer_crc32, kFileName);
+  }
+  return path;
 }
 
 }  // namespace satformer::data

@@ -23,18 +23,16 @@ class OrderedPool {
   template <typename Worker>
   OrderedPool(int num_threads, std::size_t max_in_flight, Worker worker, std::function<void(Result)> consume)
       : max_in_flight_(max_in_flight), consume_(std::move(consume)) {
-    for (int i = 0; i < num_threads; ++i) {
-      threads_.emplace_back([this, worker]() mutable { run(worker); });
+    try {
+      for (int i = 0; i < num_threads; ++i) {
+        threads_.emplace_back([this, worker]() mutable { run(worker); });
+      }
+    } catch (...) {
+      close();  // those that did start would wait for ever
+      throw;
     }
   }
-  ~OrderedPool() {
-    {
-      const std::scoped_lock lock(mutex_);
-      closed_ = true;
-      waiting_.clear();
-    }
-    wake_.notify_all();
-  }
+  ~OrderedPool() { close(); }
   OrderedPool(const OrderedPool&) = delete;
   OrderedPool& operator=(const OrderedPool&) = delete;
 
@@ -58,6 +56,15 @@ class OrderedPool {
     Input input;
     std::promise<Result> result;
   };
+
+  void close() {
+    {
+      const std::scoped_lock lock(mutex_);
+      closed_ = true;
+      waiting_.clear();
+    }
+    wake_.notify_all();
+  }
 
   void consume_oldest() {
     Result result = results_.front().get();

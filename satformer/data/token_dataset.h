@@ -24,12 +24,16 @@ struct DatasetInfo {
   std::string tokenizer_crc32;  // of tokenizer.model beside it, eight hex digits
   SplitInfo train, val;
 };
-// Its text; Error names `source`, the key and what came.
+// Its text without the checksum (core/sealed_json.h); Error names `source`, the key and what came.
 DatasetInfo parse_dataset_info(const std::string& text, const std::string& source);
 std::string format_dataset_info(const DatasetInfo& info);
 // Of a folder; nothing where it has no dataset.json.
 std::optional<DatasetInfo> read_dataset_info(const std::filesystem::path& directory);
 void write_dataset_info(const std::filesystem::path& directory, const DatasetInfo& info);
+
+// The folder's tokenizer.model; nothing where it has none. Error when it is not the one that dataset.json, where the
+// folder has that, was written with.
+std::optional<std::filesystem::path> find_tokenizer(const std::filesystem::path& directory);
 
 struct DatasetOptions {
   std::int64_t vocab_size = 0;  // ids must be below it; 0: not checked

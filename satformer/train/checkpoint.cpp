@@ -91,7 +91,7 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& run, const Ch
   write_file_atomically(staged.path() / kConfigFile,
                         models::model_config_to_json(contents.model.config()).dump(1) + "\n");
   if (!contents.tokenizer.empty()) {
-    write_file_atomically(staged.path() / kTokenizerFile, read_file(contents.tokenizer));
+    write_file_atomically(staged.path() / kTokenizerFile, contents.tokenizer);
   }
   write_manifest(staged.path());
   staged.commit();
@@ -101,6 +101,7 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& run, const Ch
 
 void remove_stale_checkpoints(const std::filesystem::path& run) {
   const std::filesystem::path parent = checkpoints_of(run);
+  StagedDirectory::remove_stale(run);
   StagedDirectory::remove_stale(parent);
   if (!std::filesystem::is_directory(parent)) return;
   std::vector<std::filesystem::path> removed;

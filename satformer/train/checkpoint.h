@@ -27,7 +27,7 @@ struct CheckpointContents {
   const models::LanguageModel& model;
   const optim::AdamW& optimizer;
   const TrainerState& state;
-  std::filesystem::path tokenizer;  // empty: none
+  const std::string& tokenizer;  // contents of tokenizer.model; empty: none
   // The optimiser's whole state where it lies divided over ranks (train/rank_state.h); null: optimizer.state().
   const std::map<std::string, at::Tensor>* optimizer_state = nullptr;
 };
@@ -40,7 +40,7 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& run, const Ch
 // RUN/checkpoints/step_NNNNNNNN.
 std::filesystem::path checkpoint_path(const std::filesystem::path& run, std::int64_t step);
 
-// Removes what a killed process left half-written or half-removed.
+// Removes what a killed process left half-written or half-removed in the run's folder: checkpoints, metrics.
 void remove_stale_checkpoints(const std::filesystem::path& run);
 
 // The step folders of a run, oldest first.

@@ -9,6 +9,7 @@
 #include "satformer/core/error.h"
 #include "satformer/core/files.h"
 #include "satformer/core/json_fields.h"
+#include "satformer/core/sealed_json.h"
 #include "satformer/core/strict_json.h"
 
 namespace satformer::train {
@@ -81,12 +82,13 @@ void write_manifest(const fs::path& directory) {
     const std::string name = entry.path().filename().string();
     if (name != kManifestFile) manifest[name] = {entry.file_size(), crc32_of_file(entry.path())};
   }
-  write_file_atomically(directory / kManifestFile, format_manifest(manifest));
+  write_file_atomically(directory / kManifestFile, seal_json(format_manifest(manifest)));
 }
 
 void verify_manifest(const fs::path& directory) {
   const fs::path path = directory / kManifestFile;
-  const Manifest manifest = parse_manifest(read_file(path, kMaxManifestBytes), path.string());
+  const Manifest manifest =
+      parse_manifest(unseal_json(read_file(path, kMaxManifestBytes), path.string()), path.string());
   for (const auto& [name, entry] : manifest) verify_file(directory / name, entry);
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();

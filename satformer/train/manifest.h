@@ -1,5 +1,6 @@
 #pragma once
-// manifest.json: size and CRC-32 of every other file of a checkpoint's folder, so that one changed byte is found.
+// manifest.json: size and CRC-32 of every other file of a checkpoint's folder, and its own
+// (satformer/core/sealed_json.h), so that one changed byte of any file is found and the right file named.
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -15,7 +16,7 @@ struct ManifestEntry {
 };
 using Manifest = std::map<std::string, ManifestEntry>;  // by the file's name
 
-// The text is canonical: the same entries give the same bytes.
+// The text without its checksum, and canonical: the same entries give the same bytes.
 std::string format_manifest(const Manifest& manifest);
 
 // Takes the canonical text alone, so that no changed byte is forgiven; a name is that of a file in the folder itself.

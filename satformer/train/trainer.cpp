@@ -9,6 +9,7 @@
 
 #include "satformer/core/clock.h"
 #include "satformer/core/error.h"
+#include "satformer/core/files.h"
 #include "satformer/core/folder_lock.h"
 #include "satformer/core/progress.h"
 #include "satformer/data/token_dataset.h"
@@ -19,11 +20,6 @@
 
 namespace satformer::train {
 namespace {
-
-std::filesystem::path tokenizer_of(const std::filesystem::path& data_dir) {
-  const std::filesystem::path path = data_dir / "tokenizer.model";
-  return std::filesystem::exists(path) ? path : std::filesystem::path();
-}
 
 // What the run is trained on: the shards, and with a document mask the id that ends a document.
 std::string fingerprint_of(const TrainingData& data) {
@@ -62,6 +58,7 @@ void Trainer::open_data() {
                                           {.vocab_size = config_.model.vocab_size, .verify = data.verify_shards});
   const data::WindowSampler sampler(dataset.num_tokens(), data.seq_length, config_.system.seed);
   data_.emplace(TrainingData{std::move(dataset), sampler, batch_options(data, config_.model)});
+  if (const auto tokenizer = data::find_tokenizer(data.data_dir)) tokenizer_ = read_file(*tokenizer);
 }
 
 void Trainer::make_model_and_optimizer() {
@@ -267,8 +264,7 @@ void Trainer::save(Outputs& outputs) {
   if (sharded) gathered = gather_optimizer_state(world_, *optimizer_, config_.distributed);
   if (world_.first()) {
     outputs.writer->sync();  // a checkpoint on the disk has its metrics on the disk
-    const CheckpointContents contents{*model_, *optimizer_, state_, tokenizer_of(config_.data.data_dir),
-                                      sharded ? &gathered : nullptr};
+    const CheckpointContents contents{*model_, *optimizer_, state_, tokenizer_, sharded ? &gathered : nullptr};
     save_checkpoint(options_.output, contents, config_.checkpointing.keep_last);
   }
   checkpoint_ = checkpoint_path(options_.output, state_.step);

@@ -97,6 +97,7 @@ class Trainer {
   std::optional<MicroBatch> micro_batch_;
   std::optional<distributed::GradientReducer> reducer_;
   TrainerState state_;
+  std::string tokenizer_;             // tokenizer.model of the data, read once; empty: none
   std::filesystem::path checkpoint_;  // the one that holds state_.step; else empty
   std::int64_t tokens_here_ = 0;      // of this process
   double step_seconds_ = 0.0;

@@ -1,4 +1,5 @@
-// The strict JSON parser: what it takes comes back from its own text.
+// The strict JSON parser: what it takes comes back from its own text. And the checksum in a text's second line.
+#include "satformer/core/sealed_json.h"
 #include "satformer/core/strict_json.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -7,6 +8,7 @@ using namespace satformer::fuzzing;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(bytes_of(data, size));
+  accepts("f.json", [&] { expect(seal_json(unseal_json(text, "f.json")) == text, "a seal is that of its text"); });
   nlohmann::json value;
   bool accepted = false;
   {

@@ -1,8 +1,11 @@
 #include "satformer/core/host_memory.h"
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "tests/catch.h"
@@ -86,5 +89,34 @@ TEST_CASE("Host memory: small blocks are LibTorch's, impossible ones an error", 
   void* raw = memory.raw_allocate(kLarge);
   CHECK(memory.in_use() == before + kLarge);
   memory.raw_deallocate(raw);
+  CHECK(memory.in_use() == before);
+}
+
+TEST_CASE("Threads share host memory and never a block; any thread may free one", "[core][memory]") {
+  HostMemory& memory = HostMemory::instance();
+  const std::size_t before = memory.in_use();
+  std::mutex mutex;
+  std::vector<Block> shared;
+  std::atomic<int> damaged{0};
+  const auto work = [&](unsigned char mark) {
+    std::mt19937 random(mark);
+    for (int round = 0; round < 100; ++round) {
+      const std::size_t size = kLarge + random() % kLarge;
+      Block block{memory.allocate(size), size, mark};
+      std::memset(block.data.get(), mark, size);
+      const std::scoped_lock lock(mutex);
+      shared.push_back(std::move(block));
+      // Freed by the next thread that comes by, most likely another one.
+      if (shared.size() < 6) continue;
+      damaged += holds(shared.front()) ? 0 : 1;
+      shared.erase(shared.begin());
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned char mark = 1; mark <= 4; ++mark) threads.emplace_back(work, mark);
+  }
+  CHECK(damaged == 0);
+  shared.clear();
   CHECK(memory.in_use() == before);
 }

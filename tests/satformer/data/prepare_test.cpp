@@ -299,4 +299,15 @@ TEST_CASE("The ordered pool keeps order and passes exceptions on", "[data][prepa
         }) == "seven");
 }
 
+TEST_CASE("a pool whose threads cannot all start ends those that did", "[data][prepare]") {
+  struct Worker {
+    std::shared_ptr<int> copies = std::make_shared<int>(0);
+    Worker() = default;
+    Worker(const Worker& other) : copies(other.copies) { require(++*copies < 8, "no more"); }
+    int operator()(int x) const { return x; }
+  };
+  const auto start = [](int threads) { OrderedPool<int, int>(threads, 4, Worker(), [](int) {}); };
+  CHECK(error_of([&] { start(100); }) == "no more");
+}
+
 }  // namespace satformer::data

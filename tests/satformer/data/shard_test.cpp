@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "satformer/core/sealed_json.h"
 #include "satformer/data/shard_writer.h"
 #include "satformer/data/token_dataset.h"
 #include "tests/satformer/data/support.h"
@@ -278,9 +279,14 @@ TEST_CASE("dataset.json comes back, and nothing else is taken for it", "[data][s
   CHECK(back.tokenizer_crc32 == "0123abcd");
   CHECK((back.train.documents == 9 && back.train.tokens == 100 && back.train.bytes == 400));
   CHECK((back.val.documents == 1 && back.val.tokens == 10 && back.val.bytes == 40));
-  for (const std::string text : {"{}", "[", "{\"vocab_size\": \"x\"}"}) {
+  for (const std::string text : {"{}", "", "{\n", "[", "{\"vocab_size\": \"x\"}"}) {
     write_text(folder / "dataset.json", text);
-    CHECK(contains(error_of([&] { read_dataset_info(folder.path()); }), "dataset.json: not what"));
+    CHECK(contains(error_of([&] { read_dataset_info(folder.path()); }), "dataset.json: damaged"));
+  }
+  for (const auto& [text, fault] : {std::pair<std::string, std::string>("{\n\"\n", "dataset.json: "),
+                                    {"{\n \"vocab_size\": \"x\"}", "dataset.json: vocab_size: expected "}}) {
+    write_text(folder / "dataset.json", seal_json(text));
+    CHECK(contains(error_of([&] { read_dataset_info(folder.path()); }), fault));
   }
 }
 
