@@ -86,7 +86,7 @@ TEST_CASE("bench compares the architectures and writes what it measured", "[apps
   }
   // The gates of two of three layers: H_kv d each.
   CHECK(architectures.at("satformer").at("num_parameters").get<std::int64_t>() ==
-        architectures.at("transformer").at("num_parameters").get<std::int64_t>() + 2 * 2 * 32);
+        architectures.at("transformer").at("num_parameters").get<std::int64_t>() + std::int64_t{2} * 2 * 32);
   CHECK(architectures.at("transformer").at("ratio_to_transformer") == 1.0);
   CHECK(result.at("settings").at("threads") == 1);
   CHECK(result.at("settings").at("dtype") == "float32");
