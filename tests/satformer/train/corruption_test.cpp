@@ -70,12 +70,12 @@ class Loader {
   // The error's message; empty when all is whole.
   std::string message() {
     try {
+      load_checkpoint(setting_.checkpoint, *model_, optimizer_, [](const TrainerState&) {});
       for (const char* split : {"train", "val"}) {
         data::TokenDataset::open(setting_.data, split, {.vocab_size = kVocabularySize});
       }
       data::read_dataset_info(setting_.data);
       data::find_tokenizer(setting_.data);
-      load_checkpoint(setting_.checkpoint, *model_, optimizer_, [](const TrainerState&) {});
       return "";
     } catch (const Error& error) {
       return error.what();
