@@ -52,8 +52,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   scratch.write(text);
   Documents documents;
   const AllocationLimit limit(128 * size + (std::size_t{1} << 20));
-  if (!accepts(scratch.path().string(),
-               [&] { data::read_corpus(scratch.path(), {.document_per = mode}, documents, [](std::uint64_t) {}); })) {
+  if (!accepts(scratch.path().string(), [&] {
+        data::read_corpus(scratch.path(), {.format = {}, .document_per = mode, .field = {}}, documents,
+                          [](std::uint64_t) {});
+      })) {
     return 0;
   }
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
