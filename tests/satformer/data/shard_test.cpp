@@ -283,7 +283,7 @@ TEST_CASE("dataset.json comes back, and nothing else is taken for it", "[data][s
     write_text(folder / "dataset.json", text);
     CHECK(contains(error_of([&] { read_dataset_info(folder.path()); }), "dataset.json: damaged"));
   }
-  for (const auto& [text, fault] : {std::pair<std::string, std::string>("{\n\"\n", "dataset.json: "),
+  for (const auto& [text, fault] : {std::pair<std::string, std::string>("{\n\"\n", "dataset.json:2:"),
                                     {"{\n \"vocab_size\": \"x\"}", "dataset.json: vocab_size: expected "}}) {
     write_text(folder / "dataset.json", seal_json(text));
     CHECK(contains(error_of([&] { read_dataset_info(folder.path()); }), fault));
