@@ -30,9 +30,7 @@ struct TrainFlags {
 };
 
 // Opens the validation split; fails now, before any training, when it cannot serve.
-std::function<train::Validation(models::LanguageModel&)> make_validator(const train::RunConfig& config,
-                                                                        c10::Device device, c10::ScalarType dtype,
-                                                                        distributed::World& world) {
+void set_validation(train::TrainerOptions& trainer, const train::RunConfig& config) {
   const train::DataConfig& data = config.data;
   const auto dataset = std::make_shared<data::TokenDataset>(data::TokenDataset::open(
       data.data_dir, data.val_prefix, {.vocab_size = config.model.vocab_size, .verify = data.verify_shards}));
@@ -41,10 +39,11 @@ std::function<train::Validation(models::LanguageModel&)> make_validator(const tr
   eval::EvaluationOptions options;
   options.batch = train::batch_options(data, config.model);
   options.max_targets = config.logging.eval_tokens;
-  options.device = device;
-  options.dtype = dtype;
-  options.world = &world;
-  return [dataset, options](models::LanguageModel& model) {
+  options.device = trainer.device;
+  options.dtype = trainer.dtype;
+  options.world = trainer.world.get();
+  trainer.validation_fingerprint = fmt::format("{:016x}", dataset->fingerprint());
+  trainer.validate = [dataset, options](models::LanguageModel& model) {
     const eval::Evaluation result = eval::evaluate(model, *dataset, options);
     return train::Validation{result.loss(), result.targets};
   };
@@ -96,7 +95,7 @@ void train(const TrainFlags& flags, train::RunConfig config, const distributed::
   options.device = device;
   options.world = world;
   options.dtype = select_dtype(config.training.dtype, options.device, fmt::format("{}: training.dtype", flags.config));
-  options.validate = make_validator(config, options.device, options.dtype, *world);
+  set_validation(options, config);
   // Until the first step a signal ends the process at once: nothing is written yet.
   std::optional<StopSignal> stop;
   options.stop_requested = [&stop] { return stop->requested(); };

@@ -57,7 +57,6 @@ Place from_torchrun(const Variables& variables) {
   place.master_address = variables.required_text("MASTER_ADDR", "RANK");
   place.master_port = static_cast<std::uint16_t>(variables.required_number("MASTER_PORT", "RANK", 1, kMaxPort));
   place.launcher_has_store = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  place.attempt = variables.number("TORCHELASTIC_RESTART_COUNT", 0, kMaxRanks).value_or(0);
   return place;
 }
 
@@ -81,7 +80,6 @@ Place from_slurm(const Variables& variables) {
   }
   place.master_port =
       static_cast<std::uint16_t>(variables.number("MASTER_PORT", 1, kMaxPort).value_or(job_port(variables)));
-  place.attempt = variables.number("SLURM_RESTART_COUNT", 0, kMaxRanks).value_or(0);
   return place;
 }
 

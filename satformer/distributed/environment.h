@@ -13,7 +13,6 @@ struct Place {
   std::string master_address;
   std::uint16_t master_port = 0;
   bool launcher_has_store = false;  // else rank 0 opens it
-  int attempt = 0;                  // how often the launcher has started the ranks before
   std::string started_by;           // "torchrun", "Slurm", "satformer": for messages
 };
 

@@ -171,7 +171,10 @@ void follow_launcher() {
   std::from_chars(text, text + std::strlen(text), launcher);
   // The kernel ends this process with its parent; one that has ended before this call is seen by its absence.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != launcher) ::_exit(1);
+  if (::getppid() == launcher) return;
+  fmt::print(stderr, "satformer: error: the program that started this rank ({}={}) has ended\n", kLauncherVariable,
+             text);
+  ::_exit(1);
 }
 
 }  // namespace satformer::distributed

@@ -12,7 +12,10 @@ struct LocalStore::Store {
   StorePtr store;
 };
 
-LocalStore::LocalStore() { store_ = std::make_unique<Store>(Store{open_local_store(port_)}); }
+// Its ranks start once.
+LocalStore::LocalStore() {
+  store_ = std::make_unique<Store>(Store{generation_store(open_local_store(port_), kFirstGeneration)});
+}
 
 LocalStore::~LocalStore() = default;
 
@@ -28,7 +31,6 @@ std::vector<std::string> rank_variables(int rank, int ranks, std::uint16_t port)
           "MASTER_ADDR=127.0.0.1",
           fmt::format("MASTER_PORT={}", port),
           "TORCHELASTIC_USE_AGENT_STORE=True",
-          "TORCHELASTIC_RESTART_COUNT=0",
           fmt::format("{}={}", kLauncherVariable, ::getpid())};
 }
 

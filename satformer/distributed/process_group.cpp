@@ -1,13 +1,11 @@
 #include "satformer/distributed/process_group.h"
 
 #include <dlfcn.h>
-#include <fmt/ranges.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <vector>
 
 #include "satformer/core/error.h"
 
@@ -16,8 +14,6 @@ namespace {
 
 constexpr const char* kNcclLibrary = "libsatformer_nccl.so";
 constexpr const char* kNcclFunction = "satformer_make_nccl";
-
-std::string joined_key(int rank) { return fmt::format("joined/{}", rank); }
 
 bool is_loopback(const std::string& address) {
   return address == "localhost" || address.starts_with("127.") || address == "::1";
@@ -30,25 +26,6 @@ std::shared_ptr<gloo::transport::Device> gloo_device(const std::string& master_a
   }
   if (is_loopback(master_address)) return ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
   return ProcessGroupGloo::createDefaultDevice();
-}
-
-// Before the group is made, whose own complaint would not name a rank.
-void wait_for_ranks(c10d::Store& store, const Place& place, std::chrono::milliseconds timeout) {
-  store.set(joined_key(place.rank), std::string("1"));
-  std::vector<std::string> keys;
-  for (int rank = 0; rank < place.size; ++rank) keys.push_back(joined_key(rank));
-  try {
-    store.wait(keys, timeout);
-  } catch (const c10::Error& error) {
-    std::vector<int> missing;
-    for (int rank = 0; rank < place.size; ++rank) {
-      if (!store.check({joined_key(rank)})) missing.push_back(rank);
-    }
-    require(!missing.empty(), "the ranks did not come together: {}", error.what_without_backtrace());
-    fail("rank{} {} of {} did not join within {:.0f} s{}", missing.size() > 1 ? "s" : "", fmt::join(missing, ", "),
-         place.size, std::chrono::duration<double>(timeout).count(),
-         place.started_by == "Slurm" ? "; start them all with srun" : "");
-  }
 }
 
 void* load_nccl_function() {
@@ -65,7 +42,6 @@ void* load_nccl_function() {
 }  // namespace
 
 BackendPtr make_gloo(const StorePtr& store, const Place& place, std::chrono::milliseconds timeout) {
-  wait_for_ranks(*store, place, timeout);
   const auto options = c10d::ProcessGroupGloo::Options::create(timeout);
   options->devices.push_back(gloo_device(place.master_address));
   const auto prefixed = c10::make_intrusive<c10d::PrefixStore>("gloo", store);

@@ -11,9 +11,8 @@ namespace satformer::distributed {
 
 using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 
-// Waits for every rank. Gloo listens on the interface GLOO_SOCKET_IFNAME where that is set, else on the loopback where
-// the ranks' master is there, else on the address of this machine's name. Error within the timeout names the ranks that
-// have not come.
+// All ranks call it. Gloo listens on the interface GLOO_SOCKET_IFNAME where that is set, else on the loopback where
+// the ranks' master is there, else on the address of this machine's name.
 BackendPtr make_gloo(const StorePtr& store, const Place& place, std::chrono::milliseconds timeout);
 
 // Loads the NCCL half (libsatformer_nccl); Error when it is not there. The device has an index.

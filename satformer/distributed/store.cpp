@@ -14,10 +14,8 @@
 namespace satformer::distributed {
 namespace {
 
-// Keys of each start apart: a launcher's store outlives the ranks that it starts again.
-StorePtr with_prefix(StorePtr store, int attempt) {
-  return c10::make_intrusive<c10d::PrefixStore>(fmt::format("satformer/{}", attempt), std::move(store));
-}
+// A launcher's store may serve others too.
+StorePtr with_prefix(StorePtr store) { return c10::make_intrusive<c10d::PrefixStore>("satformer", std::move(store)); }
 
 std::string reason(const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
@@ -64,7 +62,7 @@ StorePtr join_store(const Place& place, std::chrono::milliseconds timeout) {
   options.waitWorkers = false;  // the group, which is made next, waits and knows who is missing
   options.timeout = timeout;
   try {
-    return with_prefix(c10::make_intrusive<c10d::TCPStore>(place.master_address, options), place.attempt);
+    return with_prefix(c10::make_intrusive<c10d::TCPStore>(place.master_address, options));
   } catch (const c10::Error& error) {
     fail_to_join(place, options.isServer, timeout, error);
   }
@@ -79,10 +77,19 @@ StorePtr open_local_store(std::uint16_t& port) {
   options.masterListenFd = ::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0);  // the server closes it
   try {
     auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
-    return with_prefix(std::move(store), /*attempt=*/0);
+    return with_prefix(std::move(store));
   } catch (const c10::Error& error) {
     fail("cannot open the ranks' store on 127.0.0.1:{}: {}", port, reason(error));
   }
+}
+
+StorePtr generation_store(const StorePtr& store, std::int64_t generation) {
+  return c10::make_intrusive<c10d::PrefixStore>(fmt::format("{}", generation), store);
+}
+
+std::optional<std::string> value_of(c10d::Store& store, const std::string& key) {
+  if (!store.check({key})) return std::nullopt;
+  return store.get_to_str(key);
 }
 
 std::string set_once(c10d::Store& store, const std::string& key, const std::string& value) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -17,14 +18,21 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 // is in use or out of reach.
 StorePtr join_store(const Place& place, std::chrono::milliseconds timeout);
 
-// For a launcher: opens a store on a free port of 127.0.0.1; `port` becomes it. The ranks' keys are seen as by
-// join_store in attempt 0.
+// For a launcher: opens a store on a free port of 127.0.0.1; `port` becomes it. Keys are seen as by join_store.
 StorePtr open_local_store(std::uint16_t& port);
+
+// The part of the store that belongs to ranks that have started together (meeting.h), counted from 1: a launcher's
+// store outlives the ranks that it starts again.
+StorePtr generation_store(const StorePtr& store, std::int64_t generation);
+constexpr std::int64_t kFirstGeneration = 1;
+
+// Nothing where the store has no such key.
+std::optional<std::string> value_of(c10d::Store& store, const std::string& key);
 
 // Sets the key unless it has a value; returns the value that it has then.
 std::string set_once(c10d::Store& store, const std::string& key, const std::string& value);
 
-// Why ranks end before their time; the first one to tell wins.
+// In a generation's store: why its ranks end before their time; the first one to tell wins.
 constexpr const char* kFailureKey = "failure";
 
 }  // namespace satformer::distributed

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <future>
+#include <memory>
 
 #include "satformer/core/error.h"
 
@@ -108,10 +110,7 @@ void Watch::judge() {
     before = now;
     const Verdict found = verdict(now);
     if (found.source == Source::none) continue;
-    try {
-      pass_on(found);
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the store has gone meanwhile
-    }
+    try_for_seconds([this, found] { pass_on(found); });
     settings_.on_failure(fmt::format("{}, while this rank {}", found.text, activity()));
     return;
   }
@@ -120,6 +119,12 @@ void Watch::judge() {
 Watch::Verdict Watch::verdict(Clock::time_point now) {
   const std::scoped_lock lock(mutex_);
   if (reporting_) return {};  // this rank is the one that fails
+  const Verdict found = verdict_of(now);
+  judged_ = found.source != Source::none;
+  return found;
+}
+
+Watch::Verdict Watch::verdict_of(Clock::time_point now) const {
   if (!failure_.empty()) return {Source::other_rank, failure_};
   if (!store_error_.empty()) {
     return {Source::store, fmt::format("{} has ended: its store is gone", settings_.store_holder)};
@@ -130,19 +135,20 @@ Watch::Verdict Watch::verdict(Clock::time_point now) {
   }
   const milliseconds allowed = suspicious_ ? suspicious_silence_ : silence_;
   for (const auto& [rank, beat] : beats_) {
-    if (rank == settings_.rank || now - beat.changed <= allowed) continue;
+    // Of the others nothing is known since the last exchange.
+    const Clock::duration silence = exchanged_ - beat.changed;
+    if (rank == settings_.rank || silence <= allowed) continue;
     return {Source::silence,
-            fmt::format("rank {} has died or hangs: not heard from for {:.1f} s", rank, seconds(now - beat.changed))};
+            fmt::format("rank {} has died or hangs: not heard from for {:.1f} s", rank, seconds(silence))};
   }
   return {};
 }
 
 void Watch::pass_on(const Verdict& verdict) {
-  if (verdict.source == Source::other_rank) {
-    tell_store_->add(kReadersKey, 1);
-    if (settings_.holds_store) linger();
-  }
-  if (verdict.source == Source::silence) tell(verdict.text);
+  if (verdict.source == Source::silence) set_once(*tell_store_, kFailureKey, verdict.text);
+  if (verdict.source == Source::store) return;  // nothing to tell, and nowhere
+  tell_store_->add(kReadersKey, 1);
+  if (settings_.holds_store) linger();
 }
 
 void Watch::blame(const std::string& collective, std::int64_t number, const std::string& reason) {
@@ -155,6 +161,7 @@ void Watch::blame(const std::string& collective, std::int64_t number, const std:
   // A rank that lives but does not come has had its time; a connection that broke belongs to one that falls silent.
   const auto deadline = Clock::now() + 2 * interval_ + (timed_out ? milliseconds(0) : 2 * suspicious_silence_);
   while (Clock::now() < deadline) std::this_thread::sleep_for(interval_ / 4);
+  wait_where_judged();
   const std::vector<int> late = ranks_before(number);
   if (timed_out && !late.empty()) {
     fail("rank{} {} did not come to {} within {:.0f} s, in which this rank waited", late.size() > 1 ? "s" : "",
@@ -163,28 +170,55 @@ void Watch::blame(const std::string& collective, std::int64_t number, const std:
   fail("{} failed: {}", collective, reason.substr(0, reason.find('\n')));
 }
 
+// Where the other thread has found out who is to blame, it ends the process.
+void Watch::wait_where_judged() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !judged_; });
+}
+
 void Watch::report(const std::string& message) {
   {
     const std::scoped_lock lock(mutex_);
     reporting_ = true;
   }
-  try {
-    tell(fmt::format("rank {} has failed: {}", settings_.rank, message));
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without a store there is nobody to tell
-  }
+  try_for_seconds([this, message] {
+    set_once(*tell_store_, kFailureKey, fmt::format("rank {} has failed: {}", settings_.rank, message));
+    tell_store_->add(kReadersKey, 1);
+    if (settings_.holds_store) linger();
+  });
 }
 
-void Watch::tell(const std::string& message) {
-  set_once(*tell_store_, kFailureKey, message);
-  if (settings_.holds_store) linger();
+// On a thread of its own, which is left behind where the store does not answer: the process is about to end.
+template <typename Action>
+void Watch::try_for_seconds(Action action) {
+  const auto done = std::make_shared<std::promise<void>>();
+  std::future<void> future = done->get_future();
+  std::thread([done, action = std::move(action)] {
+    try {
+      action();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the store has gone meanwhile
+    }
+    done->set_value();
+  }).detach();
+  future.wait_for(kShortestSilence + 6 * interval_);
 }
 
 // The store goes with this process: first the others read what is in it.
 void Watch::linger() {
   const Clock::time_point deadline = Clock::now() + kShortestSilence + 3 * interval_;
-  while (Clock::now() < deadline && tell_store_->add(kReadersKey, 0) < settings_.size - 1) {
+  while (Clock::now() < deadline && tell_store_->add(kReadersKey, 0) < living()) {
     std::this_thread::sleep_for(interval_ / 4);
   }
+}
+
+// The ranks that were heard from of late, this one included.
+int Watch::living() {
+  const std::scoped_lock lock(mutex_);
+  int living = 0;
+  for (const auto& [rank, beat] : beats_) {
+    living += rank == settings_.rank || exchanged_ - beat.changed <= suspicious_silence_ ? 1 : 0;
+  }
+  return living;
 }
 
 std::string Watch::activity() {

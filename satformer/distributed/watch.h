@@ -23,8 +23,8 @@ struct WatchSettings {
   bool holds_store = false;  // this rank is the store's server
   std::string store_holder;  // what is gone when the store is: "rank 0", "the launcher"
   std::chrono::milliseconds timeout{0};
-  // Called once, on a thread of this object, with one line that names the rank and the collective. Must end the
-  // process.
+  // Called once, on a thread of this object, with one line that names the rank and the collective, after the other
+  // ranks have been told or, where the store does not answer, after a few seconds. Must end the process by _exit.
   std::function<void(const std::string& message)> on_failure;
 };
 
@@ -49,7 +49,8 @@ class Watch {
   // (on_failure ends the process), or throws Error.
   [[noreturn]] void blame(const std::string& collective, std::int64_t number, const std::string& reason);
 
-  // Tells the other ranks that this one ends because of `message`, and gives them time to read it.
+  // Tells the other ranks that this one ends because of `message`, and gives them time to read it: a few seconds at
+  // most, whatever the store does. The process must end by _exit.
   void report(const std::string& message);
 
  private:
@@ -69,9 +70,13 @@ class Watch {
   bool exchange();
   void judge();
   Verdict verdict(Clock::time_point now);
+  Verdict verdict_of(Clock::time_point now) const;
+  void wait_where_judged();
   void pass_on(const Verdict& verdict);
-  void tell(const std::string& message);
+  template <typename Action>
+  void try_for_seconds(Action action);
   void linger();
+  int living();
   std::string activity();
   std::vector<int> ranks_before(std::int64_t number);
   bool pause(std::chrono::milliseconds time);
@@ -84,7 +89,7 @@ class Watch {
   std::atomic<std::int64_t> collectives_{0};
   std::mutex mutex_;  // what follows
   std::condition_variable changed_;
-  bool ending_ = false, suspicious_ = false, reporting_ = false;
+  bool ending_ = false, suspicious_ = false, reporting_ = false, judged_ = false;
   std::string waiting_for_, failure_, store_error_;
   std::map<int, Beat> beats_;
   Clock::time_point exchanged_;

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "satformer/core/error.h"
+#include "satformer/distributed/meeting.h"
 #include "satformer/distributed/process_group.h"
 #include "satformer/distributed/watch.h"
 
@@ -46,13 +48,13 @@ at::Tensor size_of(const std::string& text) { return at::tensor(static_cast<std:
 }  // namespace
 
 struct World::Link {
-  // While it lives LibTorch does not print warnings: c10d has one, of dozens of lines, for what the watch says in one.
-  // A level that the user has set stays.
+  // While it lives LibTorch prints nothing: c10d has dozens of lines for what an Error or the watch says in one. A
+  // level that the user has set stays.
   class QuietLogging {
    public:
     QuietLogging() : before_(FLAGS_caffe2_log_level) {
-      constexpr int kErrors = 2;
-      if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kErrors;
+      constexpr int kFatal = 3;
+      if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
     }
     ~QuietLogging() { FLAGS_caffe2_log_level = before_; }
     QuietLogging(const QuietLogging&) = delete;
@@ -63,18 +65,36 @@ struct World::Link {
   };
 
   Link(const Place& place, const WorldOptions& options)
-      : store(join_store(place, options.timeout)),
-        watch(store, watch_settings(place, options)),
-        gloo(make_gloo(store, place, options.timeout)) {
+      : store(meet(join_store(place, options.timeout), place, options.timeout)) {
+    try {
+      connect(place, options);
+    } catch (const c10::Error& error) {
+      fail_to_connect(place, error.what_without_backtrace());
+    } catch (const std::exception& error) {
+      fail_to_connect(place, error.what());
+    }
+  }
+
+  void connect(const Place& place, const WorldOptions& options) {
+    watch.emplace(store, watch_settings(place, options));
+    gloo = make_gloo(store, place, options.timeout);
     if (options.device.is_cuda()) nccl = make_nccl(store, place, options.timeout, options.device);
-    watch.begin();
+    watch->begin();
+  }
+
+  // The groups' own errors do not tell which rank is to blame; the one that failed first has told.
+  [[noreturn]] void fail_to_connect(const Place& place, const std::string& reason) const {
+    const std::string message = reason.substr(0, reason.find('\n'));
+    tell_failure(*store, place, message);
+    const std::string own = fmt::format("rank {} ", place.rank), told = value_of(*store, kFailureKey).value_or(own);
+    fail("{}", told.starts_with(own) ? message : told);
   }
 
   c10d::Backend& backend(const at::Tensor& tensor) const { return tensor.is_cuda() ? *nccl : *gloo; }
 
   QuietLogging quiet;
-  StorePtr store;
-  Watch watch;  // its first beat is in the store before the groups wait for one another
+  StorePtr store;              // of this generation
+  std::optional<Watch> watch;  // its first beat is in the store before the groups wait for one another
   BackendPtr gloo, nccl;
 };
 
@@ -90,22 +110,22 @@ World::~World() = default;
 // Where the collective fails, the watch finds out who is to blame.
 template <typename Start>
 World::Wait World::begin(const std::string& name, const Start& start) {
-  const std::int64_t number = link_->watch.begun();
+  const std::int64_t number = link_->watch->begun();
   const auto guarded = [this, name, number](const auto& action) {
     try {
       action();
     } catch (const c10::Error& error) {
-      link_->watch.blame(name, number, error.what_without_backtrace());
+      link_->watch->blame(name, number, error.what_without_backtrace());
     } catch (const std::exception& error) {
-      link_->watch.blame(name, number, error.what());
+      link_->watch->blame(name, number, error.what());
     }
   };
   c10::intrusive_ptr<c10d::Work> work;
   guarded([&] { work = start(); });
   return [this, name, work, guarded] {
-    link_->watch.waiting_for(name);
+    link_->watch->waiting_for(name);
     guarded([&] { work->wait(); });
-    link_->watch.waiting_for("");
+    link_->watch->waiting_for("");
   };
 }
 
@@ -164,13 +184,13 @@ void World::barrier(const std::string& name) {
 }
 
 void World::report_failure(const std::string& message) {
-  if (!alone()) link_->watch.report(message);
+  if (!alone()) link_->watch->report(message);
 }
 
 void World::leave() {
   if (alone()) return;
   barrier("the end");
-  link_->watch.end();
+  link_->watch->end();
   // Rank 0 may hold the store: it goes last, but does not wait for a rank that dies on its way out.
   link_->store->add(kLeftKey, 1);
   const Clock::time_point deadline = Clock::now() + kLeaving;

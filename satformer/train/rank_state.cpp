@@ -30,8 +30,9 @@ nlohmann::json common_values(nlohmann::json values) {
 }
 
 Transfer transfer(const DistributedConfig& config, int ranks, std::string name) {
-  const double elements = config.bucket_mb * (1 << 20) / sizeof(float) / ranks;
-  return {.elements = std::max<std::int64_t>(1, static_cast<std::int64_t>(elements)), .name = std::move(name)};
+  constexpr double kLeastBytes = 1 << 16;  // of smaller pieces the sending costs more than the bytes
+  const double bytes = std::max(config.bucket_mb * (1 << 20) / ranks, kLeastBytes);
+  return {.elements = static_cast<std::int64_t>(bytes / sizeof(float)), .name = std::move(name)};
 }
 
 FlatList flat_parameters(const optim::AdamW& optimizer) {
@@ -60,16 +61,17 @@ void gather_moments(distributed::World& world, const optim::AdamW& optimizer, co
 
 }  // namespace
 
-void require_same_start(distributed::World& world, const RunConfig& config, const TrainerState& state,
-                        const std::vector<optim::NamedParameter>& parameters) {
+void require_same_start(distributed::World& world, const StartFacts& facts) {
   nlohmann::json shapes = nlohmann::json::object();
-  for (const auto& [name, tensor] : parameters) shapes[name] = tensor.sizes().vec();
+  for (const auto& [name, tensor] : facts.parameters) shapes[name] = tensor.sizes().vec();
   require_agreement(world, {{"version of satformer", version()},
-                            {"configuration", common_values(config.values)},
-                            {"training data (fingerprint)", state.data_fingerprint},
+                            {"configuration", common_values(facts.config.values)},
+                            {"training data (fingerprint)", facts.state.data_fingerprint},
+                            {"validation data (fingerprint)", facts.validation_fingerprint},
                             {"parameters' shapes", std::move(shapes)},
-                            {"step to start from", state.step},
-                            {"sample to start from", state.samples}});
+                            {"step to start from", facts.state.step},
+                            {"sample to start from", facts.state.samples},
+                            {"checkpoint to start from (checksum)", facts.checkpoint_checksum}});
 }
 
 void share_parameters(distributed::World& world, const optim::AdamW& optimizer, const DistributedConfig& config) {

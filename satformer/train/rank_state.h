@@ -13,11 +13,18 @@
 
 namespace satformer::train {
 
+struct StartFacts {
+  const RunConfig& config;
+  const TrainerState& state;
+  const std::vector<optim::NamedParameter>& parameters;
+  const std::string& validation_fingerprint;
+  const std::string& checkpoint_checksum;  // of its manifest; empty: none
+};
+
 // Error names the rank that differs in the library's version, the configuration (but for the keys that name this
-// machine's folders, device and threads), the training data, the parameters' names and shapes or the position in the
-// run.
-void require_same_start(distributed::World& world, const RunConfig& config, const TrainerState& state,
-                        const std::vector<optim::NamedParameter>& parameters);
+// machine's folders, device and threads), the training and validation data, the parameters' names and shapes, the
+// position in the run or the contents of the checkpoint.
+void require_same_start(distributed::World& world, const StartFacts& facts);
 
 // Overwrites every parameter with that of rank 0.
 void share_parameters(distributed::World& world, const optim::AdamW& optimizer, const DistributedConfig& config);

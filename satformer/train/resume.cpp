@@ -58,17 +58,6 @@ std::int64_t sequences_per_step(const nlohmann::json& values) {
          get<std::int64_t>(values, "training.gradient_accumulation_steps");
 }
 
-void note_changes(const RunConfig& config, const TrainerState& state) {
-  std::vector<std::string> changes;
-  for (const Key& key : run_config_keys()) {
-    if (key.help.empty() || key.path.starts_with("model.")) continue;
-    const nlohmann::json& now = value_at(config.values, key.path);
-    const nlohmann::json& then = value_at(state.config, key.path);
-    if (now != then) changes.push_back(fmt::format("{} {} -> {}", key.path, shortened(then), shortened(now)));
-  }
-  if (!changes.empty()) note(fmt::format("changed since the checkpoint: {}", fmt::join(changes, ", ")));
-}
-
 }  // namespace
 
 std::optional<std::filesystem::path> choose_checkpoint(const std::filesystem::path& output,
@@ -96,7 +85,17 @@ void check_resume(const RunConfig& config, const std::string& data_fingerprint, 
   require(data_fingerprint == state.data_fingerprint,
           "data.data_dir {}: its training data are not those of {} (fingerprint {}, expected {})",
           config.data.data_dir.string(), checkpoint.string(), data_fingerprint, state.data_fingerprint);
-  note_changes(config, state);
+}
+
+void note_changes(const RunConfig& config, const TrainerState& state) {
+  std::vector<std::string> changes;
+  for (const Key& key : run_config_keys()) {
+    if (key.help.empty() || key.path.starts_with("model.")) continue;
+    const nlohmann::json& now = value_at(config.values, key.path);
+    const nlohmann::json& then = value_at(state.config, key.path);
+    if (now != then) changes.push_back(fmt::format("{} {} -> {}", key.path, shortened(then), shortened(now)));
+  }
+  if (!changes.empty()) note(fmt::format("changed since the checkpoint: {}", fmt::join(changes, ", ")));
 }
 
 }  // namespace satformer::train

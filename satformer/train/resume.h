@@ -22,9 +22,11 @@ struct ResumeRequest {
 std::optional<std::filesystem::path> choose_checkpoint(const std::filesystem::path& output,
                                                        const ResumeRequest& request);
 
-// Model and data order must be the checkpoint's: Error names the key, both values and what to do. Notes list the other
-// keys that changed.
+// Model and data order must be the checkpoint's: Error names the key, both values and what to do.
 void check_resume(const RunConfig& config, const std::string& data_fingerprint, const TrainerState& state,
                   const std::filesystem::path& checkpoint);
+
+// A note lists the keys that have changed since the checkpoint.
+void note_changes(const RunConfig& config, const TrainerState& state);
 
 }  // namespace satformer::train

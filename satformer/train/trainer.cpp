@@ -16,6 +16,7 @@
 #include "satformer/distributed/agreement.h"
 #include "satformer/optim/clip.h"
 #include "satformer/optim/parameter_groups.h"
+#include "satformer/train/manifest.h"
 #include "satformer/train/rank_state.h"
 
 namespace satformer::train {
@@ -38,7 +39,7 @@ Trainer::Trainer(RunConfig config, TrainerOptions options)
   state_.config = config_.values;
   state_.data_fingerprint = fingerprint_of(*data_);
   if (checkpoint) restore(*checkpoint);
-  start_together();
+  start_together(checkpoint ? fmt::format("{:08x}", crc32_of_file(*checkpoint / kManifestFile)) : std::string());
   if (world_.first()) describe_run();
 }
 
@@ -82,6 +83,7 @@ void Trainer::make_model_and_optimizer() {
 void Trainer::restore(const std::filesystem::path& checkpoint) {
   const auto accept = [&](const TrainerState& state) {
     check_resume(config_, state_.data_fingerprint, state, checkpoint);
+    if (world_.first()) note_changes(config_, state);
   };
   state_ = load_checkpoint(checkpoint, *model_, *optimizer_, accept);
   state_.config = config_.values;
@@ -91,8 +93,9 @@ void Trainer::restore(const std::filesystem::path& checkpoint) {
 }
 
 // From here on all ranks are in the same state.
-void Trainer::start_together() {
-  require_same_start(world_, config_, state_, named_parameters(*model_));
+void Trainer::start_together(const std::string& checkpoint_checksum) {
+  require_same_start(
+      world_, {config_, state_, named_parameters(*model_), options_.validation_fingerprint, checkpoint_checksum});
   checkpoint_ = world_.broadcast_text(checkpoint_.string(), /*root=*/0, "the name of the checkpoint");
   share_parameters(world_, *optimizer_, config_.distributed);
 }

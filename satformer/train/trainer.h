@@ -31,6 +31,7 @@ struct TrainerOptions {
   c10::Device device = c10::kCPU;
   c10::ScalarType dtype = c10::ScalarType::Float;
   std::function<Validation(models::LanguageModel&)> validate;  // empty: no validation
+  std::string validation_fingerprint;                          // of its data, which ranks must have alike
   std::function<bool()> stop_requested;                        // asked in every step; empty: never
   // The ranks that train together: every rank makes the same calls of the Trainer, and the functions above are called
   // on all of them. One rank that is asked to stop stops all.
@@ -76,7 +77,7 @@ class Trainer {
   void open_data();
   void make_model_and_optimizer();
   void restore(const std::filesystem::path& checkpoint);
-  void start_together();
+  void start_together(const std::string& checkpoint_checksum);
   void describe_run() const;
   void open_outputs(Outputs& outputs);
   void sum_over_ranks(LossTotal& total);
