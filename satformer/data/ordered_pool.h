@@ -25,6 +25,7 @@ class OrderedPool {
       : max_in_flight_(max_in_flight), consume_(std::move(consume)) {
     try {
       for (int i = 0; i < num_threads; ++i) {
+        // The copy is made on this thread. NOLINTNEXTLINE(bugprone-exception-escape)
         threads_.emplace_back([this, worker]() mutable { run(worker); });
       }
     } catch (...) {
