@@ -261,6 +261,50 @@ TEST_CASE("ranks that were started differently say so", "[apps][distributed]") {
   CHECK_FALSE(std::filesystem::exists(setting.run("run")));
 }
 
+TEST_CASE("ranks with other validation data, or another checkpoint of the same step, say so", "[apps][distributed]") {
+  const DistributedSetting setting;
+  const std::filesystem::path other = train::make_tiny_data(setting.folder.path() / "other");
+  train::write_tiny_split(other / "val_000.bin", 700, 3);
+  const auto require_difference = [&](const char* what, const Arguments& common, const Arguments& second) {
+    const int port = free_port();
+    Arguments more = common;
+    more.insert(more.end(), second.begin(), second.end());
+    auto zero = setting.start_rank("run", common, torchrun_variables(0, 2, port));
+    auto one = setting.start_rank("elsewhere", more, torchrun_variables(1, 2, port));
+    for (Command* rank : {zero.get(), one.get()}) {
+      const CommandResult result = rank->wait();
+      CHECK(result.exit_code == 1);
+      CHECK_THAT(result.err, Contains(fmt::format("rank 1 differs from rank 0 in its {}", what)));
+    }
+  };
+  require_difference("validation data", {}, {"--set", "data_dir=" + other.string()});
+
+  // Each rank has a disk of its own, with a run of its own.
+  const Arguments first_half = {"--set", "max_steps=10", "--set", "lr_decay_style=constant"};
+  std::vector<std::filesystem::path> disks;
+  for (const char* rate : {"3e-3", "1e-2"}) {
+    disks.push_back(setting.folder.path() / fmt::format("disk{}", disks.size()));
+    std::filesystem::create_directory(disks.back());
+    Arguments half = first_half;
+    half.insert(half.end(), {"--set", std::string("learning_rate=") + rate});
+    setting.require_finished(fmt::format("disk{}/run", disks.size() - 1), half);
+  }
+  const int port = free_port();
+  std::vector<std::unique_ptr<Command>> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    const Arguments in_disk = {
+        "-C",  disks[rank].string(), cli().string(), "train", setting.config.string(), "--output",
+        "run", "--resume",           "--threads",    "1"};
+    ranks.push_back(std::make_unique<Command>(
+        CommandLine{"/usr/bin/env", in_disk, disks[rank], torchrun_variables(rank, 2, port)}));
+  }
+  for (const auto& rank : ranks) {
+    const CommandResult result = rank->wait();
+    CHECK(result.exit_code == 1);
+    CHECK_THAT(result.err, Contains("rank 1 differs from rank 0 in its checkpoint to start from"));
+  }
+}
+
 TEST_CASE("a port in use, a master out of reach and a rank that does not come are named", "[apps][distributed]") {
   const DistributedSetting setting;
   const Arguments soon = {"--set", "timeout=3"};
