@@ -1,5 +1,7 @@
 // satformer bench through the executable: its JSON and its errors. Nothing here depends on how fast anything is.
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "satformer/core/files.h"
@@ -137,4 +139,30 @@ TEST_CASE("bench refuses to compare models with different trunks", "[apps][bench
       folder.path());
   CHECK(result.exit_code == 2);
   CHECK_THAT(result.err, Contains("a comparison needs the same trunk") && Contains("num_hidden_layers 4"));
+}
+
+TEST_CASE("bench --nproc compares one rank with several", "[apps][bench][distributed]") {
+  const ScratchFolder folder;
+  const auto path = folder.path() / "scaling.json";
+  std::vector<std::string> arguments = {"bench", "--architectures", "satformer",  "--nproc", "2", "--rounds",
+                                        "3",     "--json",          path.string()};
+  arguments.insert(arguments.end(), kTinyModel.begin(), kTinyModel.end());
+  *std::next(std::find(arguments.begin(), arguments.end(), "--threads")) = "2";
+  const CommandResult result = run_command(arguments, folder.path());
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const auto scaling = nlohmann::json::parse(read_file(path));
+  CHECK(scaling.at("ranks") == 2);
+  CHECK(scaling.at("settings").at("threads") == 2);
+  const auto& entry = scaling.at("architectures").at("satformer");
+  check_summary(entry.at("tokens_per_second_1"));
+  check_summary(entry.at("tokens_per_second_n"));
+  auto rounds = entry.at("efficiency_by_round").get<std::vector<double>>();
+  REQUIRE(rounds.size() == 3);
+  std::sort(rounds.begin(), rounds.end());
+  CHECK(entry.at("efficiency").get<double>() == Approx(rounds[1]));
+
+  const CommandResult uneven = bench({"--architectures", "satformer", "--nproc", "2"}, folder);
+  CHECK(uneven.exit_code == 1);
+  CHECK_THAT(uneven.err, Contains("1 threads cannot be shared by 2 ranks"));
 }
