@@ -5,6 +5,7 @@
 #include <random>
 #include <sstream>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "satformer/core/clock.h"
@@ -37,8 +38,8 @@ struct Invitation {
 
 class Meeting {
  public:
-  Meeting(const StorePtr& store, const Place& place, milliseconds timeout)
-      : store_(store), place_(place), timeout_(timeout), deadline_(Clock::now() + timeout) {}
+  Meeting(StorePtr store, const Place& place, milliseconds timeout)
+      : store_(std::move(store)), place_(place), timeout_(timeout), deadline_(Clock::now() + timeout) {}
 
   StorePtr run() { return place_.rank == 0 ? invite() : accept(); }
 
