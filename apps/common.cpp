@@ -11,6 +11,7 @@
 #include "apps/commands.h"
 #include "apps/options.h"
 #include "satformer/core/files.h"
+#include "satformer/core/first_line.h"
 
 namespace satformer::apps {
 namespace {
@@ -49,8 +50,6 @@ CLI::Option* add_threads_option(CLI::App& command) {
           "--threads", [](const int& threads) { at::set_num_threads(threads); }, "CPU threads")
       ->check(CLI::Range(1, 4096));
 }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string error_message(const std::exception_ptr& exception) {
   try {

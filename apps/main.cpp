@@ -12,6 +12,7 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
+#include "satformer/core/first_line.h"
 #include "satformer/core/host_memory.h"
 #include "satformer/core/version.h"
 

@@ -10,9 +10,6 @@ namespace satformer::apps {
 // --threads N: CPU threads of LibTorch's operators; takes effect as soon as flags are parsed.
 CLI::Option* add_threads_option(CLI::App& command);
 
-// Reduces a foreign exception's text (LibTorch's have many lines) to its first line.
-std::string first_line(const std::string& text);
-
 // What a command prints for an exception, in one line.
 std::string error_message(const std::exception_ptr& exception);
 

@@ -21,6 +21,7 @@
 #include "satformer/core/clock.h"
 #include "satformer/core/device.h"
 #include "satformer/core/error.h"
+#include "satformer/core/first_line.h"
 #include "satformer/core/precision.h"
 #include "satformer/core/strict_json.h"
 #include "satformer/distributed/rank_device.h"
@@ -145,7 +146,7 @@ bool serve_measurements(std::istream& input, std::ostream& output) {
   Worker worker;
   const auto reply = [&](const json& value) { output << value.dump() << '\n' << std::flush; };
   const auto fail_with = [&](const std::string& text) {
-    reply({{"error", text.substr(0, text.find('\n'))}});
+    reply({{"error", first_line(text)}});
     return false;
   };
   for (std::string line; std::getline(input, line);) {

@@ -10,6 +10,7 @@
 
 #include "satformer/core/clock.h"
 #include "satformer/core/error.h"
+#include "satformer/core/first_line.h"
 
 namespace satformer::distributed {
 namespace {
@@ -145,7 +146,7 @@ StorePtr meet(const StorePtr& store, const Place& place, milliseconds timeout) {
   } catch (const c10::Error& error) {
     const std::string reason = error.what_without_backtrace();
     fail("{} has ended before all ranks had joined: its store is gone ({})",
-         place.launcher_has_store ? "the launcher" : "rank 0", reason.substr(0, reason.find('\n')));
+         place.launcher_has_store ? "the launcher" : "rank 0", first_line(reason));
   }
 }
 

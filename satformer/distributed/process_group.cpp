@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "satformer/core/error.h"
+#include "satformer/core/first_line.h"
 
 namespace satformer::distributed {
 namespace {
@@ -50,7 +51,7 @@ BackendPtr make_gloo(const StorePtr& store, const Place& place, std::chrono::mil
   } catch (const std::exception& error) {
     const std::string text = error.what();
     fail("the ranks cannot connect to one another: {}; GLOO_SOCKET_IFNAME names the network interface to use",
-         text.substr(0, text.find('\n')));
+         first_line(text));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "satformer/core/error.h"
 #include "satformer/core/file_descriptor.h"
+#include "satformer/core/first_line.h"
 
 namespace satformer::distributed {
 namespace {
@@ -17,10 +18,7 @@ namespace {
 // A launcher's store may serve others too.
 StorePtr with_prefix(StorePtr store) { return c10::make_intrusive<c10d::PrefixStore>("satformer", std::move(store)); }
 
-std::string reason(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  return text.substr(0, text.find('\n'));
-}
+std::string reason(const c10::Error& error) { return first_line(error.what_without_backtrace()); }
 
 [[noreturn]] void fail_to_join(const Place& place, bool opens, std::chrono::milliseconds timeout,
                                const c10::Error& error) {

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "satformer/core/error.h"
+#include "satformer/core/first_line.h"
 
 namespace satformer::distributed {
 namespace {
@@ -167,7 +168,7 @@ void Watch::blame(const std::string& collective, std::int64_t number, const std:
     fail("rank{} {} did not come to {} within {:.0f} s, in which this rank waited", late.size() > 1 ? "s" : "",
          fmt::join(late, ", "), collective, seconds(settings_.timeout));
   }
-  fail("{} failed: {}", collective, reason.substr(0, reason.find('\n')));
+  fail("{} failed: {}", collective, first_line(reason));
 }
 
 // Where the other thread has found out who is to blame, it ends the process.

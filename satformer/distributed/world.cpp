@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "satformer/core/error.h"
+#include "satformer/core/first_line.h"
 #include "satformer/distributed/meeting.h"
 #include "satformer/distributed/process_group.h"
 #include "satformer/distributed/watch.h"
@@ -84,7 +85,7 @@ struct World::Link {
 
   // The groups' own errors do not tell which rank is to blame; the one that failed first has told.
   [[noreturn]] void fail_to_connect(const Place& place, const std::string& reason) const {
-    const std::string message = reason.substr(0, reason.find('\n'));
+    const std::string message = first_line(reason);
     tell_failure(*store, place, message);
     const std::string own = fmt::format("rank {} ", place.rank), told = value_of(*store, kFailureKey).value_or(own);
     fail("{}", told.starts_with(own) ? message : told);

@@ -14,6 +14,7 @@
 #include "satformer/core/atomic_file.h"
 #include "satformer/core/device.h"
 #include "satformer/core/error.h"
+#include "satformer/core/first_line.h"
 #include "satformer/core/version.h"
 #include "satformer/exchange/script_architectures.h"
 
@@ -58,7 +59,7 @@ std::string unknown_operator(const std::string& message) {
           path.string(), name, version());
   const std::size_t start = message.find_first_not_of('\n');
   const std::string text = start == std::string::npos ? message : message.substr(start);
-  fail("{}: not a TorchScript file that can be read: {}", path.string(), text.substr(0, text.find('\n')));
+  fail("{}: not a TorchScript file that can be read: {}", path.string(), first_line(text));
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ class AdamW {
   std::vector<at::Tensor> gradients() const;
 
   // The state by parameter name: exp_avg.NAME and exp_avg_sq.NAME with the parameter's shape, step.NAME float32 [].
-  // The first two are the live tensors, step.NAME tells t at the time of the call. Error with `owned`: see moments().
+  // The first two are the live tensors, step.NAME tells t at the time of the call. Error with `owned`, where
+  // exp_avgs() and exp_avg_sqs() give what is held.
   std::map<std::string, at::Tensor> state() const;
   // Copies a whole state back in, or with `owned` the part of it that is held here. Error, and nothing copied, names
   // `source` and each tensor that is missing, unknown or of another shape or dtype, or a step that is no count.

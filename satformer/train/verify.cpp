@@ -8,6 +8,7 @@
 
 #include "satformer/core/error.h"
 #include "satformer/core/files.h"
+#include "satformer/core/first_line.h"
 #include "satformer/models/architectures.h"
 #include "satformer/train/reference_case.h"
 
@@ -43,7 +44,7 @@ VerifyCase run_case(const fs::path& folder) {
     result.checks = reference.is_training_run() ? verify_training(reference) : verify_forward(reference);
   } catch (const std::exception& error) {
     const std::string message = error.what();
-    result.failure = message.substr(0, message.find('\n'));
+    result.failure = first_line(message);
   }
   return result;
 }

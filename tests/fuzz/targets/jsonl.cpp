@@ -3,28 +3,11 @@
 #include <vector>
 
 #include "satformer/data/corpus.h"
+#include "tests/fuzz/documents.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace satformer;
 using namespace satformer::fuzzing;
-
-namespace {
-
-class Documents : public data::DocumentSink {
- public:
-  void text(std::string_view part) override { open_ += part; }
-  void end_document() override {
-    all_.push_back(std::move(open_));
-    open_.clear();
-  }
-  const std::vector<std::string>& all() const { return all_; }
-
- private:
-  std::string open_;
-  std::vector<std::string> all_;
-};
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const ScratchFile scratch("corpus.jsonl");

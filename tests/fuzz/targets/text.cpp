@@ -5,6 +5,7 @@
 
 #include "satformer/data/corpus.h"
 #include "satformer/data/utf8.h"
+#include "tests/fuzz/documents.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace satformer;
@@ -12,21 +13,12 @@ using namespace satformer::fuzzing;
 
 namespace {
 
-class Documents : public data::DocumentSink {
+class ValidDocuments : public Documents {
  public:
   void text(std::string_view part) override {
     expect(data::check_utf8(part).status == data::Utf8Status::valid, "a part of a text is valid UTF-8");
-    open_ += part;
+    Documents::text(part);
   }
-  void end_document() override {
-    all_.push_back(std::move(open_));
-    open_.clear();
-  }
-  const std::vector<std::string>& all() const { return all_; }
-
- private:
-  std::string open_;
-  std::vector<std::string> all_;
 };
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -50,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const data::DocumentPer mode = kModes[data[0] % kModes.size()];
   std::string_view text = bytes_of(data, size).substr(1);
   scratch.write(text);
-  Documents documents;
+  ValidDocuments documents;
   const AllocationLimit limit(128 * size + (std::size_t{1} << 20));
   if (!accepts(scratch.path().string(), [&] {
         data::read_corpus(scratch.path(), {.format = {}, .document_per = mode, .field = {}}, documents,
