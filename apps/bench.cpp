@@ -23,7 +23,6 @@ namespace {
 struct BenchFlags {
   bench::BenchSettings settings;
   std::string dtype = "auto", device = "auto", json;
-  int nproc = 1;
   bool worker = false;
 };
 
@@ -38,7 +37,9 @@ bench::BenchPlan plan_from_flags(const bench::BenchSettings& settings) {
 
 void bench_command(const BenchFlags& flags) {
   bench::BenchSettings settings = flags.settings;
+  settings.ranks = 1;
   plan_from_flags(settings);  // flags first: a GPU's libraries take seconds
+  settings.ranks = flags.settings.ranks;
   const c10::Device device = select_device(flags.device);
   settings.device = device.str();
   settings.dtype = select_dtype(flags.dtype, device, "--dtype") == c10::ScalarType::BFloat16 ? "bfloat16" : "float32";
@@ -48,8 +49,8 @@ void bench_command(const BenchFlags& flags) {
   Progress progress("bench", "rounds", settings.rounds);
   const std::vector<std::string> worker = {"/proc/self/exe", "bench", "--worker"};
   const auto show = [&](std::int64_t rounds, const std::string& what) { progress.update(rounds, what); };
-  if (flags.nproc > 1) {
-    const bench::ScalingResult result = bench::run_scaling(plan, flags.nproc, worker, show);
+  if (plan.settings.ranks > 1) {
+    const bench::ScalingResult result = bench::run_scaling(plan, worker, show);
     progress.finish();
     std::fputs(bench::scaling_table(result).c_str(), stdout);
     return write_json_result(flags.json, bench::scaling_json(result));
@@ -102,7 +103,7 @@ void add_how(CLI::App& command, BenchFlags& flags) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
   command
-      .add_option("--nproc", flags.nproc,
+      .add_option("--nproc", flags.settings.ranks,
                   "Instead, compare one rank that has --threads CPU threads with so many ranks that share them")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));

@@ -263,7 +263,7 @@ class ReadBackward {
     combine(K, projection_sums, token_.x, transposed_.get(), n, n, d, /*add=*/true);
   }
 
-  const int64_t n, d, K;
+  const int64_t n, d, K;  // NOLINT(readability-identifier-naming): as in the formulas
   const HyperConnectionData& data_;
   const HyperConnectionBackwardData& backward_;
   StreamsToken<scalar_t, acc_t> token_;

@@ -41,7 +41,7 @@ class Scratch {
       : data_(static_cast<T*>(c10::alloc_cpu(std::max<std::int64_t>(n, 1) * static_cast<std::int64_t>(sizeof(T))))) {}
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { c10::free_cpu(data_); }
+  ~Scratch() { c10::free_cpu(static_cast<void*>(data_)); }
   T* get() const { return data_; }
   T& operator[](std::int64_t i) const { return data_[i]; }
 

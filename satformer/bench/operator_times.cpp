@@ -113,12 +113,13 @@ Part part_of(std::string_view name) {
   std::string_view plain = name;
   if (plain.ends_with('_')) plain.remove_suffix(1);
   if (std::find(kProducts.begin(), kProducts.end(), plain) != kProducts.end()) return Part::matrix_products;
-  if (name.starts_with("satformer::")) {
+  const bool ours = name.starts_with("satformer::");
+  if (!ours && !name.starts_with("aten::")) return Part::other;  // autograd's own bookkeeping
+  if (contains_any(name, {"scaled_dot_product", "_attention"})) return Part::attention;
+  if (ours) {
     const bool updates = contains_any(name, {"adamw", "sum_of_squares", "clip", "grad_norm", "global_norm"});
     return updates ? Part::optimizer : Part::fused_passes;
   }
-  if (!name.starts_with("aten::")) return Part::other;  // autograd's own bookkeeping
-  if (contains_any(name, {"scaled_dot_product", "_attention"})) return Part::attention;
   return contains_any(name, {"adamw", "aten::_foreach_"}) ? Part::optimizer : Part::other;
 }
 

@@ -60,17 +60,14 @@ class RankGroup {
 
 }  // namespace
 
-ScalingResult run_scaling(const BenchPlan& plan, int ranks, const std::vector<std::string>& worker_command,
+ScalingResult run_scaling(const BenchPlan& plan, const std::vector<std::string>& worker_command,
                           const BenchProgress& progress) {
   const BenchSettings& settings = plan.settings;
-  require(on_gpus(plan) || settings.threads % ranks == 0,
-          "bench: {} threads cannot be shared by {} ranks; give --threads a multiple of --nproc", settings.threads,
-          ranks);
-  ScalingResult result{.plan = plan, .ranks = ranks, .architectures = {}};
+  ScalingResult result{.plan = plan, .architectures = {}};
   for (const train::RunConfig& config : plan.configs) {
     Scaling scaling{.architecture = config.model.architecture, .one = {}, .ranks = {}};
     progress(0, "starting " + scaling.architecture);
-    RankGroup one(worker_command, config, 1), several(worker_command, config, ranks);
+    RankGroup one(worker_command, config, 1), several(worker_command, config, settings.ranks);
     for (RankGroup* group : {&one, &several}) group->run(2);  // warming up
     const auto time = [&](RankGroup& group, std::int64_t round) {
       progress(round, group.name());
@@ -89,7 +86,7 @@ ScalingResult run_scaling(const BenchPlan& plan, int ranks, const std::vector<st
 
 std::vector<double> efficiencies(const ScalingResult& result, const Scaling& scaling) {
   std::vector<double> ratios = ratios_by_round(scaling.ranks, scaling.one);
-  const double ideal = on_gpus(result.plan) ? result.ranks : 1;
+  const double ideal = on_gpus(result.plan) ? result.plan.settings.ranks : 1;
   for (double& ratio : ratios) ratio /= ideal;
   return ratios;
 }
@@ -101,7 +98,7 @@ std::string scaling_table(const ScalingResult& result) {
   std::string text =
       fmt::format("{} x {} tokens a step, {}, {}; rounds {}; median\n{:<16}{:>14}{:>14}{:>12} (least .. most)\n",
                   settings.batch, settings.seq_length, settings.dtype, each, settings.rounds, "", "1 rank",
-                  fmt::format("{} ranks", result.ranks), "efficiency");
+                  fmt::format("{} ranks", settings.ranks), "efficiency");
   for (const Scaling& scaling : result.architectures) {
     const Summary efficiency = summarize(efficiencies(result, scaling));
     text += fmt::format("{:<16}{:>14.1f}{:>14.1f}{:>12.3f} ({:.3f} .. {:.3f})\n", scaling.architecture,
@@ -121,7 +118,7 @@ nlohmann::json scaling_json(const ScalingResult& result) {
                                            {"efficiency_by_round", efficiencies(result, scaling)}};
   }
   return {{"satformer", version()},
-          {"ranks", result.ranks},
+          {"ranks", settings.ranks},
           {"settings",
            {{"size", settings.size},
             {"set", settings.overrides},

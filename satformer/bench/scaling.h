@@ -16,13 +16,11 @@ struct Scaling {
 
 struct ScalingResult {
   BenchPlan plan;
-  int ranks = 0;
   std::vector<Scaling> architectures;
 };
 
-// `worker_command` as in run_bench. Each round times both of every architecture, one after the other. Error when ranks
-// on the CPU cannot have the same number of threads each.
-ScalingResult run_scaling(const BenchPlan& plan, int ranks, const std::vector<std::string>& worker_command,
+// `worker_command` as in run_bench. Each round times both of every architecture, one after the other.
+ScalingResult run_scaling(const BenchPlan& plan, const std::vector<std::string>& worker_command,
                           const BenchProgress& progress);
 
 // By round: ranks / one on the CPU, where both have the same processors; ranks / (N one) on GPUs.

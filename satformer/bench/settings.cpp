@@ -102,6 +102,11 @@ fs::path find_config_dir() {
 
 BenchPlan make_plan(const BenchSettings& settings) {
   BenchPlan plan{.settings = settings, .configs = {}, .trunk = {}};
+  require(settings.batch >= settings.ranks, "--batch {} has no sequence for each of {} ranks", settings.batch,
+          settings.ranks);
+  require(settings.device.starts_with("cuda") || settings.threads % settings.ranks == 0,
+          "{} threads cannot be shared by {} ranks; give --threads a multiple of --nproc", settings.threads,
+          settings.ranks);
   if (plan.settings.config_dir.empty()) plan.settings.config_dir = find_config_dir();
   for (const std::string& name : chosen_architectures(settings.architectures)) {
     const fs::path path = config_path(plan.settings.config_dir, name, settings.size);

@@ -20,6 +20,7 @@ struct BenchSettings {
   std::string device = "cpu";     // cpu or cuda:N
   std::int64_t threads = 1;
   std::int64_t rounds = 5, steps_per_round = 1;
+  int ranks = 1;  // of run_scaling: they divide the batch and, on the CPU, the threads
 
   std::int64_t tokens_per_step() const { return batch * seq_length; }
 };
@@ -37,7 +38,8 @@ std::filesystem::path find_config_dir();
 
 // Reads the model section of each architecture's file and applies the overrides; max_position_embeddings grows to
 // seq_length. Optimiser and schedule are the same for all: AdamW, constant learning rate, clipping at 1.
-// Error names an unknown architecture, size or key and the nearest known one, and trunks that are not the same.
+// Error names an unknown architecture, size or key and the nearest known one, trunks that are not the same,
+// and ranks that cannot have a sequence each or, on the CPU, the same number of threads.
 BenchPlan make_plan(const BenchSettings& settings);
 
 }  // namespace satformer::bench

@@ -11,6 +11,7 @@
 
 #include <array>
 
+#include "csrc/ops/causal_attention.h"
 #include "satformer/core/error.h"
 #include "satformer/nn/no_autocast.h"
 #include "satformer/nn/shared_gradient.h"
@@ -111,14 +112,8 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
                                at::TensorList tensors) {
     const NoAutocast no_autocast(at::kCPU);
     const AttentionCore core = restored(*record, tensors.vec());
-    const AttentionOperands operands = ops::attention_inputs(core.inputs);
-    at::Tensor output = operands.q.transpose(1, 2), logsumexp = output;
-    if (output.numel() > 0) {  // the kernel divides by the sizes
-      std::tie(output, logsumexp) = at::_scaled_dot_product_flash_attention_for_cpu(
-          output, operands.k.transpose(1, 2), operands.v.transpose(1, 2), /*dropout_p=*/0,
-          /*is_causal=*/!core.mask.defined(), optional_mask(core));
-    }
-    const at::Tensor attended = output.transpose(1, 2).flatten(-2);
+    const auto [output, logsumexp] = attend(core, ops::attention_inputs(core.inputs));
+    const at::Tensor attended = output.flatten(-2);
     context->saved_data["record"] = c10::IValue::make_capsule(record);
     context->set_materialize_grads(false);
     variable_list saved = tensors.vec();
@@ -139,16 +134,10 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
     const NoAutocast no_autocast(at::kCPU);
     const at::Tensor &attended = saved[saved.size() - 2], &logsumexp = saved.back();
     const AttentionOperands operands = ops::attention_inputs(core.inputs);
-    AttentionOperands operand_grads;
-    if (!grads[0].defined() || attended.numel() == 0) {
-      operand_grads = {at::zeros_like(operands.q), at::zeros_like(operands.k), at::zeros_like(operands.v)};
-    } else {
-      const auto [grad_q, grad_k, grad_v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          split_heads(core, grads[0]), operands.q.transpose(1, 2), operands.k.transpose(1, 2),
-          operands.v.transpose(1, 2), split_heads(core, attended), logsumexp, /*dropout_p=*/0,
-          /*is_causal=*/!core.mask.defined(), optional_mask(core));
-      operand_grads = {grad_q.transpose(1, 2), grad_k.transpose(1, 2), grad_v.transpose(1, 2)};
-    }
+    const AttentionOperands operand_grads =
+        grads[0].defined()
+            ? attend_backward(core, operands, split_heads(core, grads[0]), split_heads(core, attended), logsumexp)
+            : AttentionOperands{at::zeros_like(operands.q), at::zeros_like(operands.k), at::zeros_like(operands.v)};
     variable_list result{{}};
     const variable_list gradients =
         input_gradients(*context, record, core, operand_grads, grads.size() > 1 ? grads[1] : at::Tensor());
@@ -157,12 +146,41 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
   }
 
  private:
+  // Ours is the faster one where it applies. LibTorch's knows masks, and the processor's own bfloat16 products.
+  static bool ours(const AttentionCore& core, const at::Tensor& q) {
+    return !core.mask.defined() && (q.scalar_type() == at::kFloat || q.scalar_type() == at::kDouble);
+  }
   static std::optional<at::Tensor> optional_mask(const AttentionCore& core) {
     return core.mask.defined() ? std::optional(core.mask) : std::nullopt;
   }
-  // [B, T, H hd] -> [B, H, T, hd]
+
+  // The output [B, T, H, hd] and what the backward pass reads beside it.
+  static std::tuple<at::Tensor, at::Tensor> attend(const AttentionCore& core, const AttentionOperands& in) {
+    if (ours(core, in.q)) return ops::causal_attention(in.q, in.k, in.v);
+    if (in.q.numel() == 0) return {in.q, in.q};  // LibTorch's kernel divides by the sizes
+    auto [output, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
+        in.q.transpose(1, 2), in.k.transpose(1, 2), in.v.transpose(1, 2), /*dropout_p=*/0,
+        /*is_causal=*/!core.mask.defined(), optional_mask(core));
+    return {output.transpose(1, 2), logsumexp};
+  }
+
+  static AttentionOperands attend_backward(const AttentionCore& core, const AttentionOperands& in,
+                                           const at::Tensor& grad, const at::Tensor& output,
+                                           const at::Tensor& logsumexp) {
+    if (ours(core, in.q)) {
+      const auto [q, k, v] = ops::causal_attention_backward(grad, in.q, in.k, in.v, output, logsumexp);
+      return {q, k, v};
+    }
+    if (in.q.numel() == 0) return {in.q, in.k, in.v};
+    const auto [q, k, v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+        grad.transpose(1, 2), in.q.transpose(1, 2), in.k.transpose(1, 2), in.v.transpose(1, 2), output.transpose(1, 2),
+        logsumexp, /*dropout_p=*/0, /*is_causal=*/!core.mask.defined(), optional_mask(core));
+    return {q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)};
+  }
+
+  // [B, T, H hd] -> [B, T, H, hd]
   static at::Tensor split_heads(const AttentionCore& core, const at::Tensor& x) {
-    return x.unflatten(-1, {core.num_heads, core.head_dim}).transpose(1, 2);
+    return x.unflatten(-1, {core.num_heads, core.head_dim});
   }
   static std::int64_t value_column(const AttentionCore& core) {
     return core.projected.size() == 1 ? (core.num_heads + core.num_kv_heads) * core.head_dim : 0;

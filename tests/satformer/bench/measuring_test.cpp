@@ -90,6 +90,7 @@ TEST_CASE("operators belong to the parts of a step", "[bench]") {
   CHECK(part_of("aten::mm") == Part::matrix_products);
   CHECK(part_of("aten::addmm_") == Part::matrix_products);
   CHECK(part_of("aten::_scaled_dot_product_flash_attention_for_cpu_backward") == Part::attention);
+  CHECK(part_of("satformer::causal_attention_backward") == Part::attention);
   CHECK(part_of("aten::_fused_adamw_") == Part::optimizer);
   CHECK(part_of("aten::_foreach_norm") == Part::optimizer);
   CHECK(part_of("satformer::gated_value_mix_backward") == Part::fused_passes);
