@@ -65,8 +65,8 @@ void forward(const AttentionInputs& in, const AttentionOperands& out) {
   const auto to_q = writing<scalar_t>(out.q), to_k = writing<scalar_t>(out.k);
   const auto to_v = writing_or_null<scalar_t>(out.v);
   at::parallel_for(0, pass.B * pass.T, pass.tokens_a_block(), [&](int64_t begin, int64_t end) {
-    const Memory<acc_t> memory(pass.hd + 4 * pass.H_kv);
-    acc_t *scratch = memory.data(), *gate_memory = scratch + pass.hd;
+    const Scratch<acc_t> memory(pass.hd + 4 * pass.H_kv);
+    acc_t *scratch = memory.get(), *gate_memory = scratch + pass.hd;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / pass.T, t = i % pass.T;
       const Rotation<acc_t> rotation = pass.rotation(b, t);
@@ -121,23 +121,23 @@ class Backward {
   void run() {
     const int64_t tokens = pass_.B * pass_.T, block_tokens = pass_.tokens_a_block();
     const int64_t blocks = (tokens + block_tokens - 1) / block_tokens, sums_size = Sums<acc_t>::size(pass_.hd);
-    const Memory<acc_t> sums(blocks * sums_size);
+    const Scratch<acc_t> sums(blocks * sums_size);
     at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
-      const Memory<acc_t> scratch(2 * pass_.hd + 5 * pass_.H_kv);
+      const Scratch<acc_t> scratch(2 * pass_.hd + 5 * pass_.H_kv);
       for (int64_t block = begin; block < end; ++block) {
-        acc_t* block_sums = sums.data() + block * sums_size;
+        acc_t* block_sums = sums.get() + block * sums_size;
         std::fill(block_sums, block_sums + sums_size, acc_t(0));
         const int64_t first = block * block_tokens, last = std::min(tokens, first + block_tokens);
         for (int64_t i = first; i < last; ++i) {
-          token(i / pass_.T, i % pass_.T, Sums<acc_t>(block_sums, pass_.hd), scratch.data());
+          token(i / pass_.T, i % pass_.T, Sums<acc_t>(block_sums, pass_.hd), scratch.get());
         }
       }
     });
     const int64_t hd = pass_.hd;
-    add_blocks(writable_or_null<acc_t>(out_.q_weight), sums.data(), hd, blocks);
-    add_blocks(writable_or_null<acc_t>(out_.k_weight), sums.data() + hd, hd, blocks);
-    add_blocks(writable_or_null<acc_t>(out_.lambda1), sums.data() + 2 * hd, 1, blocks);
-    add_blocks(writable_or_null<acc_t>(out_.lambda2), sums.data() + 2 * hd + 1, 1, blocks);
+    add_blocks(writable_or_null<acc_t>(out_.q_weight), sums.get(), hd, blocks);
+    add_blocks(writable_or_null<acc_t>(out_.k_weight), sums.get() + hd, hd, blocks);
+    add_blocks(writable_or_null<acc_t>(out_.lambda1), sums.get() + 2 * hd, 1, blocks);
+    add_blocks(writable_or_null<acc_t>(out_.lambda2), sums.get() + 2 * hd + 1, 1, blocks);
   }
 
  private:

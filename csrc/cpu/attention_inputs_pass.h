@@ -3,32 +3,17 @@
 // (csrc/cpu/gate_row.h says why everything here lives in the capability's own namespace).
 #include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>
-#include <c10/core/impl/alloc_cpu.h>
 
 #include <algorithm>
 #include <cstdint>
 
 #include "csrc/cpu/gate_row.h"
 #include "csrc/cpu/head_row.h"
+#include "csrc/cpu/scratch.h"
 #include "csrc/cpu/value_row.h"
 #include "csrc/ops/attention_inputs_arguments.h"
 
 namespace satformer::ops::inline CPU_CAPABILITY {
-
-// A thread's numbers. (No std::vector: its code for this capability could be linked in elsewhere.)
-template <typename acc_t>
-class Memory {
- public:
-  explicit Memory(std::int64_t n)
-      : data_(static_cast<acc_t*>(c10::alloc_cpu(std::max<std::int64_t>(n, 1) * sizeof(acc_t)))) {}
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() { c10::free_cpu(data_); }
-  acc_t* data() const { return data_; }
-
- private:
-  acc_t* data_;
-};
 
 // cos or sin: a row of hd/2 numbers for each token.
 template <typename acc_t>

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <limits>
 
-#include "csrc/cpu/row_products.h"
+#include "csrc/cpu/scratch.h"
 #include "csrc/cpu/tile_products.h"
 #include "csrc/cpu/value_row.h"
 

@@ -63,9 +63,9 @@ void loss_and_gradients(const LogitRows& rows) {
   acc_t* losses = rows.losses.mutable_data_ptr<acc_t>();
   const auto scale = static_cast<acc_t>(rows.scale);
   at::parallel_for(0, rows.logits.size(0), rows_a_task(V), [&](int64_t begin, int64_t end) {
-    const Scratch<acc_t> scratch(logits.direct() ? 0 : 1, V);
+    const Scratch<acc_t> scratch(logits.direct() ? 0 : V);
     for (int64_t i = begin; i < end; ++i) {
-      acc_t* row = logits.target(i, scratch.row(0));
+      acc_t* row = logits.target(i, scratch.get());
       if (targets[i] == rows.ignore_index) {
         losses[i] = 0;
         if (!rows.with_gradients) continue;

@@ -48,19 +48,19 @@ void norm(const NormRows& rows) {
   const acc_t* weight = rows.weight.const_data_ptr<acc_t>();
   acc_t* inverse_rms = rows.inverse_rms.mutable_data_ptr<acc_t>();
   at::parallel_for(0, m, rows_a_task(n), [&](int64_t begin, int64_t end) {
-    const Scratch<acc_t> scratch(3, n);
+    const Scratch<acc_t> scratch(3 * n);
     for (int64_t i = begin; i < end; ++i) {
-      const acc_t* row = x.read(i, scratch.row(0), n);
+      const acc_t* row = x.read(i, scratch.get(), n);
       if (residual.defined()) {
-        acc_t* out = sum.target(i, scratch.row(0));
-        add(out, row, residual.read(i, scratch.row(1), n), n);
+        acc_t* out = sum.target(i, scratch.get());
+        add(out, row, residual.read(i, scratch.get() + n, n), n);
         sum.write(i, out, n);
         if (!sum.direct()) reading<acc_t>(rows.sum).load(i, out, n);  // as it was rounded
         row = out;
       }
       inverse_rms[i] =
           acc_t(1) / std::sqrt(sum_of_squares(row, n) / static_cast<acc_t>(n) + static_cast<acc_t>(rows.eps));
-      acc_t* out = y.target(i, scratch.row(2));
+      acc_t* out = y.target(i, scratch.get() + 2 * n);
       scale(out, row, inverse_rms[i], weight, n);
       y.write(i, out, n);
     }
@@ -75,10 +75,10 @@ void apply(const NormRows& rows) {
   const acc_t* weight = rows.weight.const_data_ptr<acc_t>();
   const acc_t* inverse_rms = rows.inverse_rms.const_data_ptr<acc_t>();
   at::parallel_for(0, m, rows_a_task(n), [&](int64_t begin, int64_t end) {
-    const Scratch<acc_t> scratch(2, n);
+    const Scratch<acc_t> scratch(2 * n);
     for (int64_t i = begin; i < end; ++i) {
-      acc_t* out = y.target(i, scratch.row(1));
-      scale(out, x.read(i, scratch.row(0), n), inverse_rms[i], weight, n);
+      acc_t* out = y.target(i, scratch.get() + n);
+      scale(out, x.read(i, scratch.get(), n), inverse_rms[i], weight, n);
       y.write(i, out, n);
     }
   });
@@ -122,28 +122,28 @@ void backward(const NormBackwardRows& rows) {
   const acc_t* inverse_rms = rows.inverse_rms.const_data_ptr<acc_t>();
   acc_t* partial_sums = rows.partial_sums.mutable_data_ptr<acc_t>();
   at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
-    const Scratch<acc_t> scratch(4, n);
+    const Scratch<acc_t> scratch(4 * n);
     for (int64_t block = first; block < last; ++block) {
       acc_t* sums = partial_sums + block * n;
       std::fill(sums, sums + n, acc_t(0));
       const int64_t end = std::min(m, (block + 1) * rows.rows_a_block);
       for (int64_t i = block * rows.rows_a_block; i < end; ++i) {
-        const acc_t* grad = grad_y.read(i, scratch.row(0), n);
-        const acc_t* x = sum.read(i, scratch.row(1), n);
-        const acc_t* through = grad_sum.defined() ? grad_sum.read(i, scratch.row(2), n) : nullptr;
+        const acc_t* grad = grad_y.read(i, scratch.get(), n);
+        const acc_t* x = sum.read(i, scratch.get() + n, n);
+        const acc_t* through = grad_sum.defined() ? grad_sum.read(i, scratch.get() + 2 * n, n) : nullptr;
         const acc_t r = inverse_rms[i];
         const acc_t dot = reduce_row(sums, grad, x, weight, r, n);
-        acc_t* out = grad_x.target(i, scratch.row(3));
+        acc_t* out = grad_x.target(i, scratch.get() + 3 * n);
         gradient_row(out, grad, x, weight, through, r, r * r * (dot / static_cast<acc_t>(n)), n);
         grad_x.write(i, out, n);
         if (grad_residual.defined()) grad_residual.write(i, out, n);
       }
     }
   });
-  const Scratch<acc_t> total(1, n);
-  std::fill(total.row(0), total.row(0) + n, acc_t(0));
-  for (int64_t block = 0; block < blocks; ++block) add(total.row(0), total.row(0), partial_sums + block * n, n);
-  writing<acc_t>(rows.grad_weight).write(0, total.row(0), n);
+  const Scratch<acc_t> total(n);
+  std::fill(total.get(), total.get() + n, acc_t(0));
+  for (int64_t block = 0; block < blocks; ++block) add(total.get(), total.get(), partial_sums + block * n, n);
+  writing<acc_t>(rows.grad_weight).write(0, total.get(), n);
 }
 
 void norm_kernel(const NormRows& rows) {

@@ -6,29 +6,14 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/cpu/vec/functional.h>
 #include <ATen/cpu/vec/vec.h>
-#include <c10/core/impl/alloc_cpu.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
+#include "csrc/cpu/scratch.h"
+
 namespace satformer::ops::inline CPU_CAPABILITY {
-
-// Memory for a thread's rows. (No std::vector: its code for this capability could be linked in elsewhere.)
-template <typename acc_t>
-class Scratch {
- public:
-  Scratch(std::int64_t rows, std::int64_t n)
-      : n_(n), memory_(static_cast<acc_t*>(c10::alloc_cpu(std::max<std::int64_t>(rows * n, 1) * sizeof(acc_t)))) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { c10::free_cpu(memory_); }
-  acc_t* row(std::int64_t i) const { return memory_ + i * n_; }
-
- private:
-  std::int64_t n_;
-  acc_t* memory_;
-};
 
 template <typename acc_t, typename stored_t>
 void widen(acc_t* out, const stored_t* x, std::int64_t n) {

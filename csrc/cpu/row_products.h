@@ -6,12 +6,13 @@
 #include <ATen/Parallel.h>
 #include <ATen/cpu/vec/functional.h>
 #include <ATen/cpu/vec/vec.h>
-#include <c10/core/impl/alloc_cpu.h>
 #include <c10/macros/Macros.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
+
+#include "csrc/cpu/scratch.h"
 
 namespace satformer::ops::inline CPU_CAPABILITY {
 
@@ -31,22 +32,6 @@ struct TokenBlocks {
   std::int64_t begin(std::int64_t block) const { return block * size; }
   std::int64_t end(std::int64_t block) const { return std::min(tokens, (block + 1) * size); }
   std::int64_t tokens, size;
-};
-
-// A thread's memory. (No std::vector: its code for this capability could be linked in elsewhere.)
-template <typename T>
-class Scratch {
- public:
-  explicit Scratch(std::int64_t n)
-      : data_(static_cast<T*>(c10::alloc_cpu(std::max<std::int64_t>(n, 1) * static_cast<std::int64_t>(sizeof(T))))) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { c10::free_cpu(static_cast<void*>(data_)); }
-  T* get() const { return data_; }
-  T& operator[](std::int64_t i) const { return data_[i]; }
-
- private:
-  T* data_;
 };
 
 // The numbers of x as acc_t: x itself, or in `space` after a conversion.

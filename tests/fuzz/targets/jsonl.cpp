@@ -28,8 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     const auto value = nlohmann::json::parse(line);
-    expect(next < documents.all().size() && value.at("text") == documents.all()[next],
-           "a document is its line's text");
+    expect(next < documents.all().size() && value.at("text") == documents.all()[next], "a document is its line's text");
     ++next;
   }
   expect(next == documents.all().size(), "every document has a line");
