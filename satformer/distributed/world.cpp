@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <thread>
 
@@ -34,14 +33,13 @@ WatchSettings watch_settings(const Place& place, const WorldOptions& options) {
 
 at::Tensor bytes_of(const std::string& text, std::int64_t size) {
   at::Tensor bytes = at::zeros({size}, at::kByte);
-  std::memcpy(bytes.data_ptr<std::uint8_t>(), text.data(), text.size());
+  std::copy(text.begin(), text.end(), bytes.data_ptr<std::uint8_t>());  // a null pointer for an empty text
   return bytes;
 }
 
 std::string text_of(const at::Tensor& bytes, std::int64_t size) {
-  std::string text(static_cast<std::size_t>(size), '\0');
-  std::memcpy(text.data(), bytes.const_data_ptr<std::uint8_t>(), text.size());
-  return text;
+  const std::uint8_t* first = bytes.const_data_ptr<std::uint8_t>();
+  return {first, first + size};
 }
 
 at::Tensor size_of(const std::string& text) { return at::tensor(static_cast<std::int64_t>(text.size()), at::kLong); }

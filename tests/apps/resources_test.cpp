@@ -13,18 +13,13 @@
 #include "satformer/train/manifest.h"
 #include "tests/apps/child_process.h"
 #include "tests/paths.h"
+#include "tests/sanitized.h"
 #include "tests/satformer/data/support.h"
 #include "tests/satformer/train/scratch_folder.h"
 #include "tests/satformer/train/tiny_run.h"
 
 // After torch.
 #include "tests/catch.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // their shadow memory does not fit below a limit
-#else
-constexpr bool kSanitized = false;
-#endif
 
 namespace {
 
@@ -152,6 +147,10 @@ std::optional<CommandResult> in_namespace(const ResourceSetting& setting, const 
 }  // namespace
 
 TEST_CASE("no file descriptors left", "[apps][resources]") {
+  if (kSanitized) {
+    WARN("not run: the sanitizers need descriptors");
+    return;
+  }
   const ResourceSetting setting;
   // What the test itself inherited counts as well.
   const std::string close_all = "exec 3<&- 4<&- 5<&- 6<&- 7<&- 8<&- 9<&- && ";
