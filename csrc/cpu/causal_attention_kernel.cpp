@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 
 #include "csrc/cpu/scratch.h"
@@ -177,10 +176,10 @@ class Softmax {
       const acc_t before = largest_[r], now = std::max(before, largest(s, n));
       largest_[r] = now;
       const acc_t sum = exponentials(s, now, n);
-      // exp_u20 hides what is not finite.
-      sums_[r] = std::isfinite(now) ? sum + sums_[r] * std::exp(before - now) : std::numeric_limits<acc_t>::quiet_NaN();
-      if (meeting.first_key == 0 || now == before) continue;
       const acc_t factor = std::exp(before - now);
+      // exp_u20 hides what is not finite.
+      sums_[r] = std::isfinite(now) ? sum + sums_[r] * factor : std::numeric_limits<acc_t>::quiet_NaN();
+      if (meeting.first_key == 0 || now == before) continue;
       for (int64_t d = 0; d < padded_hd; ++d) combined[d] *= factor;
     }
   }
