@@ -12,13 +12,13 @@
 #include "apps/token_source.h"
 #include "satformer/analysis/ablation.h"
 #include "satformer/analysis/ablation_report.h"
-#include "satformer/core/device.h"
+#include "satformer/checkpoint/checkpoint.h"
 #include "satformer/core/error.h"
-#include "satformer/core/precision.h"
 #include "satformer/core/progress.h"
-#include "satformer/core/version.h"
 #include "satformer/data/output_folder.h"
-#include "satformer/train/checkpoint.h"
+#include "satformer/runtime/device.h"
+#include "satformer/runtime/precision.h"
+#include "satformer/runtime/version.h"
 
 namespace satformer::apps {
 namespace {

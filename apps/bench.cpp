@@ -11,11 +11,11 @@
 #include "satformer/bench/report.h"
 #include "satformer/bench/scaling.h"
 #include "satformer/bench/worker.h"
-#include "satformer/core/device.h"
 #include "satformer/core/error.h"
-#include "satformer/core/precision.h"
 #include "satformer/core/progress.h"
 #include "satformer/distributed/launcher.h"
+#include "satformer/runtime/device.h"
+#include "satformer/runtime/precision.h"
 
 namespace satformer::apps {
 namespace {

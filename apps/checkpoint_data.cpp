@@ -1,6 +1,6 @@
 #include "apps/checkpoint_data.h"
 
-#include "satformer/train/checkpoint.h"
+#include "satformer/checkpoint/checkpoint.h"
 
 namespace satformer::apps {
 

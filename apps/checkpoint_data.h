@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "satformer/models/model_config.h"
-#include "satformer/train/run_config.h"
+#include "satformer/run/run_config.h"
 
 namespace satformer::apps {
 

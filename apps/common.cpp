@@ -10,8 +10,8 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
-#include "satformer/core/files.h"
 #include "satformer/core/first_line.h"
+#include "satformer/io/files.h"
 
 namespace satformer::apps {
 namespace {

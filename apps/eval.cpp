@@ -7,13 +7,13 @@
 #include "apps/checkpoint_data.h"
 #include "apps/commands.h"
 #include "apps/options.h"
-#include "satformer/core/config.h"
-#include "satformer/core/device.h"
-#include "satformer/core/precision.h"
+#include "satformer/checkpoint/checkpoint.h"
+#include "satformer/config/config.h"
 #include "satformer/core/progress.h"
 #include "satformer/eval/evaluate.h"
-#include "satformer/train/checkpoint.h"
-#include "satformer/train/run_config.h"
+#include "satformer/run/run_config.h"
+#include "satformer/runtime/device.h"
+#include "satformer/runtime/precision.h"
 
 namespace satformer::apps {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
+#include "satformer/checkpoint/checkpoint.h"
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
-#include "satformer/core/version.h"
 #include "satformer/exchange/torchscript.h"
-#include "satformer/train/checkpoint.h"
+#include "satformer/io/files.h"
+#include "satformer/runtime/version.h"
 
 namespace satformer::apps {
 namespace {

@@ -9,10 +9,10 @@
 #include "apps/gates_study.h"
 #include "apps/options.h"
 #include "satformer/analysis/gate_report.h"
-#include "satformer/core/device.h"
+#include "satformer/checkpoint/checkpoint.h"
 #include "satformer/core/error.h"
 #include "satformer/data/output_folder.h"
-#include "satformer/train/checkpoint.h"
+#include "satformer/runtime/device.h"
 
 namespace satformer::apps {
 namespace {

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "satformer/analysis/gate_report.h"
+#include "satformer/checkpoint/checkpoint.h"
 #include "satformer/core/error.h"
-#include "satformer/core/precision.h"
 #include "satformer/core/progress.h"
-#include "satformer/core/version.h"
-#include "satformer/train/checkpoint.h"
-#include "satformer/train/run_config.h"
+#include "satformer/run/run_config.h"
+#include "satformer/runtime/precision.h"
+#include "satformer/runtime/version.h"
 
 namespace satformer::apps {
 namespace {

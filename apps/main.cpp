@@ -13,8 +13,8 @@
 #include "apps/commands.h"
 #include "apps/options.h"
 #include "satformer/core/first_line.h"
-#include "satformer/core/host_memory.h"
-#include "satformer/core/version.h"
+#include "satformer/runtime/host_memory.h"
+#include "satformer/runtime/version.h"
 
 namespace satformer::apps {
 namespace {

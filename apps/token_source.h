@@ -7,7 +7,7 @@
 #include <string>
 
 #include "satformer/analysis/token_stream.h"
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 
 namespace satformer::apps {
 

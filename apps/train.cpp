@@ -11,11 +11,11 @@
 #include "apps/commands.h"
 #include "apps/options.h"
 #include "apps/ranks.h"
-#include "satformer/core/device.h"
-#include "satformer/core/precision.h"
 #include "satformer/core/progress.h"
 #include "satformer/distributed/launcher.h"
 #include "satformer/eval/evaluate.h"
+#include "satformer/runtime/device.h"
+#include "satformer/runtime/precision.h"
 #include "satformer/train/trainer.h"
 
 namespace satformer::apps {

@@ -1,4 +1,4 @@
-#include "satformer/train/verify.h"
+#include "satformer/verify/verify.h"
 
 #include <cstdio>
 #include <memory>

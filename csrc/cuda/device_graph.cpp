@@ -1,5 +1,5 @@
-// CUDA graphs, for satformer/core/recorded_work.h: operators without tensors, because the CUDA half is reached by the
-// dispatcher alone. A graph's number is the address of its object.
+// CUDA graphs, for satformer/runtime/recorded_work.h: operators without tensors, because the CUDA half is reached by
+// the dispatcher alone. A graph's number is the address of its object.
 //
 //   device_graph_begin() -> int graph    what this thread gives the GPU from now on is recorded, not run
 //   device_graph_end(int graph)          until here

@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "satformer/core/device.h"
 #include "satformer/core/error.h"
-#include "satformer/core/precision.h"
 #include "satformer/models/decoder.h"
 #include "satformer/nn/cross_entropy.h"
+#include "satformer/runtime/device.h"
+#include "satformer/runtime/precision.h"
 
 namespace satformer::analysis {
 namespace {

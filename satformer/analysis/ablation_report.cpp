@@ -6,7 +6,7 @@
 
 #include "satformer/analysis/csv_table.h"
 #include "satformer/analysis/gate_plots.h"
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 
 namespace satformer::analysis {
 namespace {

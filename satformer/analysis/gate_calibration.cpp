@@ -4,8 +4,8 @@
 #include <ATen/ops/zeros.h>
 
 #include "satformer/analysis/gate_intervention.h"
-#include "satformer/core/device.h"
 #include "satformer/core/error.h"
+#include "satformer/runtime/device.h"
 
 namespace satformer::analysis {
 namespace {

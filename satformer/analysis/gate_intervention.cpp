@@ -10,8 +10,8 @@
 #include <random>
 #include <utility>
 
-#include "satformer/core/device.h"
 #include "satformer/core/error.h"
+#include "satformer/runtime/device.h"
 
 namespace satformer::analysis {
 

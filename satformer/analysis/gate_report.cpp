@@ -8,7 +8,7 @@
 #include "satformer/analysis/embedded.h"
 #include "satformer/analysis/gate_csv.h"
 #include "satformer/analysis/gate_plots.h"
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 
 namespace satformer::analysis {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "satformer/analysis/plot.h"
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
 #include "satformer/core/progress.h"
+#include "satformer/io/files.h"
 
 namespace satformer::analysis {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "satformer/core/error.h"
-#include "satformer/core/strict_json.h"
+#include "satformer/io/strict_json.h"
 
 namespace satformer::analysis {
 namespace {

@@ -9,8 +9,8 @@
 #include "satformer/analysis/embedded.h"
 #include "satformer/analysis/pattern_check.h"
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
-#include "satformer/core/strict_json.h"
+#include "satformer/io/files.h"
+#include "satformer/io/strict_json.h"
 
 namespace satformer::analysis {
 namespace {

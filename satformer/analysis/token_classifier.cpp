@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "satformer/data/utf8.h"
+#include "satformer/core/utf8.h"
 
 namespace satformer::analysis {
 namespace {

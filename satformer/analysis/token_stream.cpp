@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "satformer/analysis/bootstrap.h"
-#include "satformer/core/device.h"
-#include "satformer/core/precision.h"
+#include "satformer/runtime/device.h"
+#include "satformer/runtime/precision.h"
 
 namespace satformer::analysis {
 namespace {

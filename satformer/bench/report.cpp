@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "satformer/bench/operator_times.h"
-#include "satformer/core/version.h"
+#include "satformer/runtime/version.h"
 
 namespace satformer::bench {
 namespace {

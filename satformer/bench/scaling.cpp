@@ -5,8 +5,8 @@
 
 #include "satformer/bench/worker_process.h"
 #include "satformer/core/error.h"
-#include "satformer/core/version.h"
 #include "satformer/distributed/local_store.h"
+#include "satformer/runtime/version.h"
 
 namespace satformer::bench {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <system_error>
 
-#include "satformer/core/config.h"
+#include "satformer/config/config.h"
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
-#include "satformer/core/strict_json.h"
+#include "satformer/io/files.h"
+#include "satformer/io/strict_json.h"
 #include "satformer/models/architectures.h"
 
 namespace satformer::bench {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "satformer/bench/trunk.h"
-#include "satformer/train/run_config.h"
+#include "satformer/run/run_config.h"
 
 namespace satformer::bench {
 

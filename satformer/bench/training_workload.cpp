@@ -10,8 +10,8 @@
 
 #include "satformer/bench/workload.h"
 #include "satformer/core/error.h"
-#include "satformer/core/file_descriptor.h"
 #include "satformer/data/shard_writer.h"
+#include "satformer/io/file_descriptor.h"
 #include "satformer/train/trainer.h"
 
 namespace satformer::bench {

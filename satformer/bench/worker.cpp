@@ -19,12 +19,12 @@
 #include "satformer/bench/operator_times.h"
 #include "satformer/bench/workload.h"
 #include "satformer/core/clock.h"
-#include "satformer/core/device.h"
 #include "satformer/core/error.h"
 #include "satformer/core/first_line.h"
-#include "satformer/core/precision.h"
-#include "satformer/core/strict_json.h"
 #include "satformer/distributed/rank_device.h"
+#include "satformer/io/strict_json.h"
+#include "satformer/runtime/device.h"
+#include "satformer/runtime/precision.h"
 
 namespace satformer::bench {
 namespace {

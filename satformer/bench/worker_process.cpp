@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "satformer/core/error.h"
-#include "satformer/core/strict_json.h"
+#include "satformer/io/strict_json.h"
 
 namespace satformer::bench {
 namespace {

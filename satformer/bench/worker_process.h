@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "satformer/core/file_descriptor.h"
+#include "satformer/io/file_descriptor.h"
 
 namespace satformer::bench {
 

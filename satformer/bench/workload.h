@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "satformer/distributed/world.h"
-#include "satformer/train/run_config.h"
+#include "satformer/run/run_config.h"
 
 namespace satformer::bench {
 

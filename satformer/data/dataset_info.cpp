@@ -2,11 +2,11 @@
 #include <nlohmann/json.hpp>
 
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
-#include "satformer/core/json_fields.h"
-#include "satformer/core/sealed_json.h"
-#include "satformer/core/strict_json.h"
 #include "satformer/data/token_dataset.h"
+#include "satformer/io/files.h"
+#include "satformer/io/json_fields.h"
+#include "satformer/io/sealed_json.h"
+#include "satformer/io/strict_json.h"
 
 namespace satformer::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 
 namespace satformer::data {
 

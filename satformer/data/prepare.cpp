@@ -5,10 +5,10 @@
 
 #include "satformer/core/clock.h"
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
 #include "satformer/core/progress.h"
 #include "satformer/data/output_folder.h"
 #include "satformer/data/prepare_passes.h"
+#include "satformer/io/files.h"
 
 namespace satformer::data {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "satformer/core/utf8.h"
 #include "satformer/data/mixing.h"
-#include "satformer/data/utf8.h"
 
 namespace satformer::data {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "satformer/core/error.h"
-#include "satformer/core/strict_json.h"
-#include "satformer/data/utf8.h"
+#include "satformer/core/utf8.h"
+#include "satformer/io/strict_json.h"
 
 namespace satformer::data {
 namespace {

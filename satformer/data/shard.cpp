@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 
 namespace satformer::data {
 namespace {

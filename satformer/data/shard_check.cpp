@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 
 namespace satformer::data {
 namespace {

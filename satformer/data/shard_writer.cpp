@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
 #include "satformer/data/shard.h"
+#include "satformer/io/files.h"
 
 namespace satformer::data {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "satformer/core/error.h"
-#include "satformer/data/utf8.h"
+#include "satformer/core/utf8.h"
 
 namespace satformer::data {
 namespace {

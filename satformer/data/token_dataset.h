@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 
 namespace satformer::data {
 
@@ -24,7 +24,7 @@ struct DatasetInfo {
   std::string tokenizer_crc32;  // of tokenizer.model beside it, eight hex digits
   SplitInfo train, val;
 };
-// Its text without the checksum (core/sealed_json.h); Error names `source`, the key and what came.
+// Its text without the checksum (io/sealed_json.h); Error names `source`, the key and what came.
 DatasetInfo parse_dataset_info(const std::string& text, const std::string& source);
 std::string format_dataset_info(const DatasetInfo& info);
 // Of a folder; nothing where it has no dataset.json.

@@ -3,12 +3,12 @@
 
 #include "satformer/core/error.h"
 #include "satformer/core/progress.h"
+#include "satformer/core/utf8.h"
 #include "satformer/data/corpus_walk.h"
 #include "satformer/data/encoder.h"
 #include "satformer/data/ordered_pool.h"
 #include "satformer/data/prepare_passes.h"
 #include "satformer/data/shard_writer.h"
-#include "satformer/data/utf8.h"
 
 namespace satformer::data {
 

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
-#include "satformer/core/strict_json.h"
 #include "satformer/data/encoder.h"
 #include "satformer/data/sentencepiece_check.h"
 #include "satformer/data/tokenizer_impl.h"
+#include "satformer/io/files.h"
+#include "satformer/io/strict_json.h"
 
 namespace satformer::data {
 namespace {

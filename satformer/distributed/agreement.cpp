@@ -7,7 +7,7 @@
 #include <span>
 
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 
 namespace satformer::distributed {
 namespace {

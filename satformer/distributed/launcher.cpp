@@ -14,8 +14,8 @@
 
 #include "satformer/core/clock.h"
 #include "satformer/core/error.h"
-#include "satformer/core/file_descriptor.h"
 #include "satformer/distributed/local_store.h"
+#include "satformer/io/file_descriptor.h"
 
 namespace satformer::distributed {
 namespace {

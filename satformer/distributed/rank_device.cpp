@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
-#include "satformer/core/device.h"
 #include "satformer/core/error.h"
+#include "satformer/runtime/device.h"
 
 namespace satformer::distributed {
 

@@ -9,8 +9,8 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "satformer/core/error.h"
-#include "satformer/core/file_descriptor.h"
 #include "satformer/core/first_line.h"
+#include "satformer/io/file_descriptor.h"
 
 namespace satformer::distributed {
 namespace {

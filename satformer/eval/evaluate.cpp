@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "satformer/core/device.h"
 #include "satformer/core/error.h"
-#include "satformer/core/precision.h"
+#include "satformer/runtime/device.h"
+#include "satformer/runtime/precision.h"
 
 namespace satformer::eval {
 namespace {

@@ -11,12 +11,12 @@
 #include <cstddef>
 #include <exception>
 
-#include "satformer/core/atomic_file.h"
-#include "satformer/core/device.h"
 #include "satformer/core/error.h"
 #include "satformer/core/first_line.h"
-#include "satformer/core/version.h"
 #include "satformer/exchange/script_architectures.h"
+#include "satformer/io/atomic_file.h"
+#include "satformer/runtime/device.h"
+#include "satformer/runtime/version.h"
 
 namespace satformer::exchange {
 namespace {

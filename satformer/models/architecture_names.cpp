@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "satformer/core/error.h"
-#include "satformer/core/strict_json.h"
+#include "satformer/io/strict_json.h"
 #include "satformer/models/architectures.h"
 
 namespace satformer::models {

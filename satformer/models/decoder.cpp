@@ -5,7 +5,7 @@
 #include <string>
 
 #include "satformer/core/error.h"
-#include "satformer/nn/shared_gradient.h"
+#include "satformer/fused/shared_gradient.h"
 
 namespace satformer::models {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "satformer/fused/recompute.h"
 #include "satformer/models/language_model.h"
-#include "satformer/nn/checkpointing.h"
 #include "satformer/nn/decoder_block.h"
 #include "satformer/nn/embedding.h"
 

@@ -3,8 +3,8 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
-#include "satformer/nn/depth_sum.h"
-#include "satformer/nn/shared_gradient.h"
+#include "satformer/fused/depth_sum.h"
+#include "satformer/fused/shared_gradient.h"
 
 namespace satformer::models {
 

@@ -3,12 +3,12 @@
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/linear.h>
 
-#include "satformer/core/device.h"
 #include "satformer/core/error.h"
 #include "satformer/models/architectures.h"
 #include "satformer/nn/embedding.h"
 #include "satformer/nn/initialization.h"
 #include "satformer/nn/linear.h"
+#include "satformer/runtime/device.h"
 
 namespace satformer::models {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "satformer/core/error.h"
-#include "satformer/core/strict_json.h"
+#include "satformer/io/strict_json.h"
 #include "satformer/models/architectures.h"
 #include "satformer/models/model_keys.h"
 #include "satformer/nn/gates.h"

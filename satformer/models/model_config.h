@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "satformer/core/config.h"
+#include "satformer/config/config.h"
 
 namespace satformer::models {
 

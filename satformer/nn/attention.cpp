@@ -6,7 +6,7 @@
 
 #include "csrc/ops/gated_value_mix_reference.h"
 #include "satformer/core/error.h"
-#include "satformer/nn/attention_core.h"
+#include "satformer/fused/attention_core.h"
 
 namespace satformer::nn {
 

@@ -3,10 +3,10 @@
 #include <memory>
 #include <vector>
 
-#include "satformer/nn/attention_core.h"
+#include "satformer/fused/attention_core.h"
+#include "satformer/fused/norm_linear.h"
 #include "satformer/nn/intervention.h"
 #include "satformer/nn/linear.h"
-#include "satformer/nn/norm_linear.h"
 #include "satformer/nn/observer.h"
 #include "satformer/nn/rms_norm.h"
 #include "satformer/nn/sequence.h"

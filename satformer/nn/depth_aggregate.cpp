@@ -9,9 +9,9 @@
 
 #include "csrc/ops/depth_weighted_sum.h"
 #include "satformer/core/error.h"
-#include "satformer/nn/compute_dtype.h"
-#include "satformer/nn/depth_sum.h"
-#include "satformer/nn/shared_gradient.h"
+#include "satformer/fused/depth_sum.h"
+#include "satformer/fused/shared_gradient.h"
+#include "satformer/runtime/compute_dtype.h"
 
 namespace satformer::nn {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include "satformer/fused/norm_linear.h"
 #include "satformer/nn/linear.h"
-#include "satformer/nn/norm_linear.h"
 
 namespace satformer::nn {
 

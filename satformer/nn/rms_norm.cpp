@@ -3,7 +3,7 @@
 #include <ATen/ops/ones.h>
 
 #include "csrc/ops/rms_norm.h"
-#include "satformer/nn/compute_dtype.h"
+#include "satformer/runtime/compute_dtype.h"
 
 namespace satformer::nn {
 

@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "satformer/core/device.h"
-#include "satformer/nn/compute_dtype.h"
+#include "satformer/runtime/compute_dtype.h"
+#include "satformer/runtime/device.h"
 
 namespace satformer::nn {
 namespace {

@@ -3,7 +3,7 @@
 #include <ATen/ops/full.h>
 
 #include "satformer/core/error.h"
-#include "satformer/nn/compute_dtype.h"
+#include "satformer/runtime/compute_dtype.h"
 
 namespace satformer::nn {
 

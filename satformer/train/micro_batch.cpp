@@ -4,8 +4,8 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
-#include "satformer/core/device.h"
-#include "satformer/core/precision.h"
+#include "satformer/runtime/device.h"
+#include "satformer/runtime/precision.h"
 
 namespace satformer::train {
 

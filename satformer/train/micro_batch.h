@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include "satformer/core/recorded_work.h"
 #include "satformer/data/batch.h"
 #include "satformer/models/language_model.h"
+#include "satformer/runtime/recorded_work.h"
 
 namespace satformer::train {
 

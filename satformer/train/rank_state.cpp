@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <array>
 
-#include "satformer/core/version.h"
 #include "satformer/distributed/agreement.h"
 #include "satformer/distributed/flat_list.h"
+#include "satformer/runtime/version.h"
 
 namespace satformer::train {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "satformer/checkpoint/checkpoint.h"
 #include "satformer/distributed/world.h"
 #include "satformer/optim/adamw.h"
-#include "satformer/train/checkpoint.h"
-#include "satformer/train/run_config.h"
+#include "satformer/run/run_config.h"
 
 namespace satformer::train {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
 #include "satformer/core/progress.h"
-#include "satformer/core/strict_json.h"
+#include "satformer/io/files.h"
+#include "satformer/io/strict_json.h"
 #include "satformer/train/metrics.h"
 
 namespace satformer::train {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "satformer/train/checkpoint.h"
-#include "satformer/train/run_config.h"
+#include "satformer/checkpoint/checkpoint.h"
+#include "satformer/run/run_config.h"
 
 namespace satformer::train {
 

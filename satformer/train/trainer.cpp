@@ -7,16 +7,16 @@
 #include <chrono>
 #include <cmath>
 
+#include "satformer/checkpoint/manifest.h"
 #include "satformer/core/clock.h"
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
-#include "satformer/core/folder_lock.h"
 #include "satformer/core/progress.h"
 #include "satformer/data/token_dataset.h"
 #include "satformer/distributed/agreement.h"
+#include "satformer/io/files.h"
+#include "satformer/io/folder_lock.h"
 #include "satformer/optim/clip.h"
 #include "satformer/optim/parameter_groups.h"
-#include "satformer/train/manifest.h"
 #include "satformer/train/rank_state.h"
 
 namespace satformer::train {

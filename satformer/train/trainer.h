@@ -9,14 +9,14 @@
 #include <optional>
 #include <string>
 
+#include "satformer/checkpoint/checkpoint.h"
 #include "satformer/distributed/gradient_reducer.h"
 #include "satformer/distributed/world.h"
-#include "satformer/train/checkpoint.h"
+#include "satformer/run/run_config.h"
 #include "satformer/train/display.h"
 #include "satformer/train/gradients.h"
 #include "satformer/train/metrics.h"
 #include "satformer/train/resume.h"
-#include "satformer/train/run_config.h"
 
 namespace satformer::train {
 

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 #include "tests/apps/child_process.h"
 #include "tests/satformer/train/scratch_folder.h"
 

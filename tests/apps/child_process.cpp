@@ -7,7 +7,7 @@
 #include <csignal>
 #include <stdexcept>
 
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 #include "tests/paths.h"
 
 namespace satformer::testing {

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "satformer/core/files.h"
-#include "satformer/core/safetensors.h"
+#include "satformer/io/files.h"
+#include "satformer/runtime/safetensors.h"
 #include "tests/apps/child_process.h"
 #include "tests/paths.h"
 #include "tests/satformer/distributed/scenarios.h"

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "satformer/core/files.h"
+#include "satformer/checkpoint/checkpoint.h"
 #include "satformer/exchange/torchscript.h"
-#include "satformer/train/checkpoint.h"
+#include "satformer/io/files.h"
 #include "tests/apps/child_process.h"
 #include "tests/satformer/models/model_testing.h"
 #include "tests/satformer/train/scratch_folder.h"

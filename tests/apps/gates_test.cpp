@@ -2,7 +2,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 #include "tests/apps/child_process.h"
 #include "tests/sanitized.h"
 #include "tests/satformer/data/support.h"

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <map>
 
-#include "satformer/core/files.h"
-#include "satformer/train/checkpoint.h"
-#include "satformer/train/manifest.h"
+#include "satformer/checkpoint/checkpoint.h"
+#include "satformer/checkpoint/manifest.h"
+#include "satformer/io/files.h"
 #include "tests/apps/child_process.h"
 #include "tests/paths.h"
 #include "tests/sanitized.h"

@@ -6,7 +6,7 @@
 #include <random>
 #include <thread>
 
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 #include "tests/apps/child_process.h"
 #include "tests/satformer/train/scratch_folder.h"
 #include "tests/satformer/train/tiny_run.h"

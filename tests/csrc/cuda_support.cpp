@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "satformer/core/device.h"
+#include "satformer/runtime/device.h"
 
 #include "tests/catch.h"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace fs = std::filesystem;

@@ -1,6 +1,6 @@
 // The strict JSON parser: what it takes comes back from its own text. And the checksum in a text's second line.
-#include "satformer/core/sealed_json.h"
-#include "satformer/core/strict_json.h"
+#include "satformer/io/sealed_json.h"
+#include "satformer/io/strict_json.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace satformer;

@@ -1,5 +1,5 @@
 // A checkpoint's manifest: one text alone stands for its entries, and no name leads out of the folder.
-#include "satformer/train/manifest.h"
+#include "satformer/checkpoint/manifest.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace satformer;

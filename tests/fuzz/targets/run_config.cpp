@@ -1,5 +1,5 @@
 // A run's configuration, and after zero bytes the overrides of the command line.
-#include "satformer/train/run_config.h"
+#include "satformer/run/run_config.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 // A whole safetensors file: the tensors' bytes are those of the file.
-#include "satformer/core/safetensors_file.h"
+#include "satformer/io/safetensors_file.h"
 
 #include <cstring>
 #include <vector>

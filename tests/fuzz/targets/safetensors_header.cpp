@@ -1,6 +1,6 @@
 // The JSON header of safetensors: entries that it takes cover the data without gap, and can be written again. The first
 // byte is the number of bytes of data.
-#include "satformer/core/safetensors_header.h"
+#include "satformer/io/safetensors_header.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace satformer;

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "satformer/core/files.h"
 #include "satformer/data/shard_check.h"
 #include "satformer/data/token_dataset.h"
+#include "satformer/io/files.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace satformer;

@@ -3,8 +3,8 @@
 #include <array>
 #include <vector>
 
+#include "satformer/core/utf8.h"
 #include "satformer/data/corpus.h"
-#include "satformer/data/utf8.h"
 #include "tests/fuzz/documents.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 // trainer.json: what it takes survives being written and read.
-#include "satformer/train/trainer_state.h"
+#include "satformer/checkpoint/trainer_state.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace satformer;

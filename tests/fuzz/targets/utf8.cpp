@@ -1,5 +1,5 @@
 // The UTF-8 check against the definition of the code.
-#include "satformer/data/utf8.h"
+#include "satformer/core/utf8.h"
 
 #include "tests/fuzz/fuzz.h"
 

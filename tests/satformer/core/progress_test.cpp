@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 #include "tests/satformer/core/support.h"
 
 #include "tests/catch.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
-#include "satformer/core/files.h"
 #include "satformer/data/ordered_pool.h"
 #include "satformer/data/prepare_passes.h"
 #include "satformer/data/split.h"
+#include "satformer/io/files.h"
 #include "tests/satformer/data/support.h"
 
 #include "tests/catch.h"

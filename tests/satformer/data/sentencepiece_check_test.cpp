@@ -4,8 +4,8 @@
 #include <limits>
 #include <string>
 
-#include "satformer/core/files.h"
 #include "satformer/data/tokenizer.h"
+#include "satformer/io/files.h"
 #include "tests/paths.h"
 #include "tests/satformer/data/support.h"
 

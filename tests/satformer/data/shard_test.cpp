@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include "satformer/core/sealed_json.h"
 #include "satformer/data/shard_writer.h"
 #include "satformer/data/token_dataset.h"
+#include "satformer/io/sealed_json.h"
 #include "tests/satformer/data/support.h"
 
 #include "tests/catch.h"

@@ -12,8 +12,8 @@
 #include <fstream>
 #include <set>
 
-#include "satformer/core/files.h"
 #include "satformer/exchange/script_node.h"
+#include "satformer/io/files.h"
 #include "tests/satformer/models/model_testing.h"
 #include "tests/satformer/train/scratch_folder.h"
 

@@ -1,7 +1,7 @@
 // Whole models on a GPU under bfloat16 autocast, against the CPU in float32. Names end in _CUDA for scripts/gpu_check.
 #include <ATen/ATen.h>
 
-#include "satformer/core/precision.h"
+#include "satformer/runtime/precision.h"
 #include "tests/csrc/cuda_support.h"
 #include "tests/satformer/models/model_testing.h"
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "satformer/core/precision.h"
+#include "satformer/runtime/precision.h"
 #include "tests/satformer/models/model_testing.h"
 
 #include "tests/catch.h"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
+#include "satformer/io/files.h"
 #include "tests/catch.h"
 #include "tests/satformer/train/scratch_folder.h"
 

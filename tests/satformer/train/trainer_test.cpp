@@ -8,9 +8,9 @@
 #include <map>
 
 #include "satformer/core/error.h"
-#include "satformer/core/files.h"
-#include "satformer/core/folder_lock.h"
-#include "satformer/core/safetensors.h"
+#include "satformer/io/files.h"
+#include "satformer/io/folder_lock.h"
+#include "satformer/runtime/safetensors.h"
 #include "tests/catch.h"
 #include "tests/satformer/train/scratch_folder.h"
 #include "tests/satformer/train/tiny_run.h"
