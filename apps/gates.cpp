@@ -26,7 +26,7 @@ void print_summary(const json& document, const std::string& output) {
     const auto number = [](const json& value) { return value.is_number() ? value.get<double>() : NAN; };
     for (const json& layer : document["gates"]["layers"]) {
       fmt::print("{:>5} {:>10.4f} {:>9.1f}% {:>9.1f}% {:>12.4f} {:>6.3f}\n", layer["layer"].get<int>(),
-                 number(layer["mean"]), 100 * number(layer["zero_share"]), 100 * number(layer["open_share"]),
+                 number(layer["mean"]), 100 * number(layer["zero_fraction"]), 100 * number(layer["open_share"]),
                  number(layer["contribution"]["mean"]), number(layer["gini"]));
     }
   }

@@ -33,7 +33,7 @@ class FailedEnd {
 
 }  // namespace
 
-void run_as_rank(const distributed::Place& place, const RankSettings& settings,
+void run_as_rank(const distributed::RankInfo& place, const RankSettings& settings,
                  const std::function<void(c10::Device, const std::shared_ptr<distributed::World>&)>& work) {
   FailedEnd failed(place.rank);
   std::shared_ptr<distributed::World> world;

@@ -80,14 +80,15 @@ void print(const train::TrainingResult& result) {
   fmt::print("checkpoint {}\n", result.checkpoint.string());
 }
 
-void note_how_to_go_on(const TrainFlags& flags, const std::filesystem::path& output, const distributed::Place& place) {
+void note_how_to_go_on(const TrainFlags& flags, const std::filesystem::path& output,
+                       const distributed::RankInfo& place) {
   const std::string ranks = place.started_by == "satformer" ? fmt::format(" --nproc {}", place.size) : "";
   note(fmt::format("stopped by a signal; continue with: satformer train {} --output {}{} --resume", flags.config,
                    output.string(), ranks));
 }
 
 // This process's part of the training: all of it, or that of one rank.
-void train(const TrainFlags& flags, train::RunConfig config, const distributed::Place& place, c10::Device device,
+void train(const TrainFlags& flags, train::RunConfig config, const distributed::RankInfo& place, c10::Device device,
            const std::shared_ptr<distributed::World>& world) {
   train::TrainerOptions options;
   options.output = flags.output.empty() ? config.checkpointing.checkpoint_dir : std::filesystem::path(flags.output);
@@ -103,12 +104,12 @@ void train(const TrainFlags& flags, train::RunConfig config, const distributed::
   train::Trainer trainer(std::move(config), options);
   stop.emplace();
   const train::TrainingResult result = trainer.run();
-  if (world->first()) {
+  if (world->is_rank_zero()) {
     print(result);
     if (result.stopped) note_how_to_go_on(flags, options.output, place);
     write_json_result(flags.json, to_json(result));
   }
-  world->leave();
+  world->shutdown();
 }
 
 std::vector<std::string> rank_command(const TrainFlags& flags) {
@@ -134,7 +135,7 @@ int threads_of_a_rank(const TrainFlags& flags, const train::RunConfig& config) {
 void train_command(const TrainFlags& flags) {
   distributed::follow_launcher();
   train::RunConfig config = train::load_run_config(flags.config, flags.overrides);
-  const auto place = distributed::place_from_environment();
+  const auto place = distributed::rank_from_environment();
   if (flags.nproc > 1) {
     if (place) throw std::invalid_argument(fmt::format("--nproc: {} has started the ranks already", place->started_by));
     return distributed::launch({rank_command(flags), flags.nproc, threads_of_a_rank(flags, config)});

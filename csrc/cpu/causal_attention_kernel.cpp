@@ -74,7 +74,7 @@ void copy_transposed(acc_t* to, const Values<const acc_t*>& x, int64_t b, int64_
 }
 
 // Where a block of queries and a block of keys meet.
-struct Meeting {
+struct TilePair {
   int64_t first_query, queries, first_key, keys;
 
   // Keys of the block that query r of the block sees: its first ones.
@@ -83,37 +83,36 @@ struct Meeting {
   int64_t first_seeing(int64_t j) const { return std::max<int64_t>(0, first_key + j - first_query); }
 };
 
-// f(meeting) for each block of keys that the queries from first_query on see, in order.
+// f(pair) for each block of keys that the queries from first_query on see, in order.
 template <typename Function>
-void each_meeting(int64_t first_query, int64_t T, const Function& f) {
+void each_pair(int64_t first_query, int64_t T, const Function& f) {
   const int64_t queries = std::min(kQueries, T - first_query), end = first_query + queries;
-  for (int64_t key = 0; key < end; key += kKeys) f(Meeting{first_query, queries, key, std::min(kKeys, end - key)});
+  for (int64_t key = 0; key < end; key += kKeys) f(TilePair{first_query, queries, key, std::min(kKeys, end - key)});
 }
 
 // s[r, j] = x[r] . y[j] wherever query r sees key j, and in places beside those. x: [queries, padded_hd]; transposed:
 // the panels of y's block. s: [kQueries, kKeys].
 template <typename acc_t>
-void multiply_rows(acc_t* s, const acc_t* x, const acc_t* transposed, const Meeting& meeting,
-                   const Shape<acc_t>& shape) {
+void multiply_rows(acc_t* s, const acc_t* x, const acc_t* transposed, const TilePair& pair, const Shape<acc_t>& shape) {
   constexpr int64_t kColumns = kTileColumns<acc_t>;
-  for (int64_t j = 0; j < meeting.keys; j += kColumns, transposed += kColumns * shape.hd) {
-    for (int64_t r = meeting.first_seeing(j) / kTileRows * kTileRows; r < meeting.queries; r += kTileRows) {
-      tile_of<false, acc_t>(meeting.queries - r, s + r * kKeys + j, kKeys,
-                            {x + r * shape.padded_hd, shape.padded_hd, 1}, transposed, kColumns, shape.hd);
+  for (int64_t j = 0; j < pair.keys; j += kColumns, transposed += kColumns * shape.hd) {
+    for (int64_t r = pair.first_seeing(j) / kTileRows * kTileRows; r < pair.queries; r += kTileRows) {
+      tile_of<false, acc_t>(pair.queries - r, s + r * kKeys + j, kKeys, {x + r * shape.padded_hd, shape.padded_hd, 1},
+                            transposed, kColumns, shape.hd);
     }
   }
 }
 
 // out[r] (+)= sum over the keys j that query r sees of s[r, j] y[j]; s is 0 for those it does not see. The block's
-// first meeting writes, the others add.
+// first pair writes, the others add.
 template <typename acc_t>
-void combine_keys(acc_t* out, const acc_t* s, const acc_t* y, const Meeting& meeting, int64_t padded_hd) {
+void combine_keys(acc_t* out, const acc_t* s, const acc_t* y, const TilePair& pair, int64_t padded_hd) {
   for (int64_t d = 0; d < padded_hd; d += kTileColumns<acc_t>) {
-    for (int64_t r = 0; r < meeting.queries; r += kTileRows) {
-      const int64_t rows = std::min(kTileRows, meeting.queries - r), keys = meeting.seen(r + rows - 1);
+    for (int64_t r = 0; r < pair.queries; r += kTileRows) {
+      const int64_t rows = std::min(kTileRows, pair.queries - r), keys = pair.seen(r + rows - 1);
       const Factor<acc_t> weights{s + r * kKeys, kKeys, 1};
       acc_t* to = out + r * padded_hd + d;
-      if (meeting.first_key == 0) {
+      if (pair.first_key == 0) {
         tile_of<false>(rows, to, padded_hd, weights, y + d, padded_hd, keys);
       } else if (keys > 0) {
         tile_of<true>(rows, to, padded_hd, weights, y + d, padded_hd, keys);
@@ -124,12 +123,12 @@ void combine_keys(acc_t* out, const acc_t* s, const acc_t* y, const Meeting& mee
 
 // out[j] += sum over the queries r that see key j of s[r, j] x[r].
 template <typename acc_t>
-void combine_queries(acc_t* out, const acc_t* s, const acc_t* x, const Meeting& meeting, int64_t padded_hd) {
+void combine_queries(acc_t* out, const acc_t* s, const acc_t* x, const TilePair& pair, int64_t padded_hd) {
   for (int64_t d = 0; d < padded_hd; d += kTileColumns<acc_t>) {
-    for (int64_t j = 0; j < meeting.keys; j += kTileRows) {
-      const int64_t r = meeting.first_seeing(j);
-      tile_of<true, acc_t>(meeting.keys - j, out + j * padded_hd + d, padded_hd, {s + r * kKeys + j, 1, kKeys},
-                           x + r * padded_hd + d, padded_hd, meeting.queries - r);
+    for (int64_t j = 0; j < pair.keys; j += kTileRows) {
+      const int64_t r = pair.first_seeing(j);
+      tile_of<true, acc_t>(pair.keys - j, out + j * padded_hd + d, padded_hd, {s + r * kKeys + j, 1, kKeys},
+                           x + r * padded_hd + d, padded_hd, pair.queries - r);
     }
   }
 }
@@ -166,9 +165,9 @@ class Softmax {
   }
 
   // Scores become exponentials; what was combined before is brought to the new scale.
-  void take(acc_t* s, acc_t* combined, const Meeting& meeting, int64_t padded_hd) {
-    for (int64_t r = 0; r < meeting.queries; ++r, s += kKeys, combined += padded_hd) {
-      const int64_t n = meeting.seen(r);
+  void take(acc_t* s, acc_t* combined, const TilePair& pair, int64_t padded_hd) {
+    for (int64_t r = 0; r < pair.queries; ++r, s += kKeys, combined += padded_hd) {
+      const int64_t n = pair.seen(r);
       if (n == 0) {
         std::fill(s, s + kKeys, acc_t(0));
         continue;
@@ -179,7 +178,7 @@ class Softmax {
       const acc_t factor = std::exp(before - now);
       // exp_u20 hides what is not finite.
       sums_[r] = std::isfinite(now) ? sum + sums_[r] * factor : std::numeric_limits<acc_t>::quiet_NaN();
-      if (meeting.first_key == 0 || now == before) continue;
+      if (pair.first_key == 0 || now == before) continue;
       for (int64_t d = 0; d < padded_hd; ++d) combined[d] *= factor;
     }
   }
@@ -219,11 +218,11 @@ void forward(const CausalAttentionTensors& tensors) {
       const int64_t kv_head = b * H_kv + h / shape.group, n = std::min(kQueries, shape.T - first);
       copy_rows(queries, q, b, h, first, n, shape, shape.scale);
       Softmax<acc_t> softmax;
-      each_meeting(first, shape.T, [&](const Meeting& meeting) {
-        multiply_rows(scores, queries, keys.get() + kv_head * keys_size + meeting.first_key * shape.hd, meeting, shape);
-        softmax.take(scores, combined, meeting, shape.padded_hd);
-        combine_keys(combined, scores, values.get() + kv_head * values_size + meeting.first_key * shape.padded_hd,
-                     meeting, shape.padded_hd);
+      each_pair(first, shape.T, [&](const TilePair& pair) {
+        multiply_rows(scores, queries, keys.get() + kv_head * keys_size + pair.first_key * shape.hd, pair, shape);
+        softmax.take(scores, combined, pair, shape.padded_hd);
+        combine_keys(combined, scores, values.get() + kv_head * values_size + pair.first_key * shape.padded_hd, pair,
+                     shape.padded_hd);
       });
       for (int64_t r = 0; r < n; ++r) {
         const acc_t* row = combined + r * shape.padded_hd;
@@ -302,16 +301,16 @@ class Backward {
       products[r] = dot_row<acc_t>(grad_.row(b, first + r, h), out_.row(b, first + r, h), shape_.hd);
     }
     const acc_t* logsumexp = logsumexp_ + (b * shape_.H + h) * shape_.T + first;
-    each_meeting(first, shape_.T, [&](const Meeting& meeting) {
-      const int64_t key = meeting.first_key;
-      multiply_rows(memory.p, memory.queries, memory.keys_transposed + key * shape_.hd, meeting, shape_);
-      multiply_rows(memory.ds, memory.grads, memory.values_transposed + key * shape_.hd, meeting, shape_);
+    each_pair(first, shape_.T, [&](const TilePair& pair) {
+      const int64_t key = pair.first_key;
+      multiply_rows(memory.p, memory.queries, memory.keys_transposed + key * shape_.hd, pair, shape_);
+      multiply_rows(memory.ds, memory.grads, memory.values_transposed + key * shape_.hd, pair, shape_);
       for (int64_t r = 0; r < n; ++r) {
-        score_gradients(memory.p + r * kKeys, memory.ds + r * kKeys, logsumexp[r], products[r], meeting.seen(r));
+        score_gradients(memory.p + r * kKeys, memory.ds + r * kKeys, logsumexp[r], products[r], pair.seen(r));
       }
-      combine_queries(memory.grad_values + key * padded_hd, memory.p, memory.grads, meeting, padded_hd);
-      combine_queries(memory.grad_keys + key * padded_hd, memory.ds, memory.queries, meeting, padded_hd);
-      combine_keys(memory.grad_queries, memory.ds, memory.keys + key * padded_hd, meeting, padded_hd);
+      combine_queries(memory.grad_values + key * padded_hd, memory.p, memory.grads, pair, padded_hd);
+      combine_queries(memory.grad_keys + key * padded_hd, memory.ds, memory.queries, pair, padded_hd);
+      combine_keys(memory.grad_queries, memory.ds, memory.keys + key * padded_hd, pair, padded_hd);
     });
     write_rows(grad_q_, memory.grad_queries, b, h, first, n, shape_.scale);
   }

@@ -1,4 +1,4 @@
-// CUDA graphs, for satformer/runtime/recorded_work.h: operators without tensors, because the CUDA half is reached by
+// CUDA graphs, for satformer/runtime/cuda_graph.h: operators without tensors, because the CUDA half is reached by
 // the dispatcher alone. A graph's number is the address of its object.
 //
 //   device_graph_begin() -> int graph    what this thread gives the GPU from now on is recorded, not run

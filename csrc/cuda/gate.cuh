@@ -1,4 +1,4 @@
-// The gates of the value mix in the CUDA kernels, and where a thread works: what gated_value_mix and attention_inputs
+// The gates of the value mix in the CUDA kernels, and where a thread works: what gated_value_mix and qk_norm_rope_mix
 // share. No torch headers.
 //
 // A row is one head of one token. `lanes` threads (a power of two, at most 32) share a row, so that a warp is busy also
@@ -24,7 +24,7 @@ inline int lanes_for(int64_t hd, int64_t width) {
 inline unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
 
 // Where a thread works.
-struct Place {
+struct RankInfo {
   int64_t row;  // (b * T + t) * H + h
   int64_t b, t, h;
   int lane;     // within the row
@@ -32,9 +32,9 @@ struct Place {
 };
 
 // `thread` counts from the first thread of the first row.
-__device__ __forceinline__ Place place_of(const Sizes& sizes, int lanes, int64_t thread) {
+__device__ __forceinline__ RankInfo place_of(const Sizes& sizes, int lanes, int64_t thread) {
   const int64_t rows = sizes.B * sizes.T * sizes.H;
-  Place place;
+  RankInfo place;
   place.row = thread / lanes;
   place.writes = place.row < rows;
   if (!place.writes) place.row = rows - 1;
@@ -46,7 +46,7 @@ __device__ __forceinline__ Place place_of(const Sizes& sizes, int lanes, int64_t
   return place;
 }
 
-__device__ __forceinline__ Place place_of_thread(const Sizes& sizes, int lanes) {
+__device__ __forceinline__ RankInfo place_of_thread(const Sizes& sizes, int lanes) {
   return place_of(sizes, lanes, static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x);
 }
 
@@ -95,7 +95,7 @@ struct Softmax {
 };
 
 // The softmax of the token at place; `lanes` threads share its heads. Every thread of the warp must call it.
-__device__ __forceinline__ Softmax softmax_of_token(const GateSource& logits, const Sizes& sizes, const Place& place,
+__device__ __forceinline__ Softmax softmax_of_token(const GateSource& logits, const Sizes& sizes, const RankInfo& place,
                                                     int lanes) {
   Softmax softmax{-INFINITY, 0.f};
   for (int64_t h = place.lane; h < sizes.H; h += lanes) {
@@ -111,7 +111,7 @@ __device__ __forceinline__ Softmax softmax_of_token(const GateSource& logits, co
 }
 
 __device__ __forceinline__ GateValue gate_of_row(Gate gate, const GateSource& logits, const Sizes& sizes,
-                                                 const Place& place, int lanes) {
+                                                 const RankInfo& place, int lanes) {
   GateValue value{load_gate(logits, place.b, place.t, place.h), 0.f};
   const float x = value.logit;
   float softmax = 0.f;  // times H
@@ -155,7 +155,7 @@ __device__ __forceinline__ float gate_slope(Gate gate, const GateValue& value) {
   }
 }
 
-__device__ __forceinline__ int64_t row_start(const Strides& strides, const Place& place) {
+__device__ __forceinline__ int64_t row_start(const Strides& strides, const RankInfo& place) {
   return place.b * strides.b + place.t * strides.t + place.h * strides.h;
 }
 
@@ -175,7 +175,7 @@ struct SoftmaxBackward {
 static __global__ void __launch_bounds__(kThreads) softmax_backward_kernel(SoftmaxBackward a) {
   constexpr int kLanes = 32;
   const Sizes& sizes = a.sizes;
-  const Place place = place_of_thread({sizes.B, sizes.T, 1, 0}, kLanes);
+  const RankInfo place = place_of_thread({sizes.B, sizes.T, 1, 0}, kLanes);
   const float heads = static_cast<float>(sizes.H);
   const bool with_sigmoid = a.gate == Gate::kSoftmaxSigmoid;
   const Softmax softmax = softmax_of_token(a.logits, sizes, place, kLanes);

@@ -14,17 +14,17 @@
 
 namespace satformer::ops::cuda {
 
-__device__ __forceinline__ float scale_of_row(const Gates& gates, const Place& place) {
+__device__ __forceinline__ float scale_of_row(const Gates& gates, const RankInfo& place) {
   return gates.scale.data ? load_gate(gates.scale, place.b, place.t, place.h) : 1.f;
 }
-__device__ __forceinline__ float shift_of_row(const Gates& gates, const Place& place) {
+__device__ __forceinline__ float shift_of_row(const Gates& gates, const RankInfo& place) {
   return gates.shift.data ? load_gate(gates.shift, place.b, place.t, place.h) : 0.f;
 }
 
 // kPacked: every row of out, v and first starts on 16 bytes. out may be v.
 template <typename T, bool kPacked>
 __global__ void __launch_bounds__(kThreads) mix_kernel(MixArguments a) {
-  const Place place = place_of_thread(a.sizes, a.lanes);
+  const RankInfo place = place_of_thread(a.sizes, a.lanes);
   const float alpha =
       scale_of_row(a.gates, place) * gate_of_row(a.gates.gate, a.gates.logits, a.sizes, place, a.lanes).alpha +
       shift_of_row(a.gates, place);
@@ -66,7 +66,7 @@ __device__ __forceinline__ bool needs_dot(const MixBackwardArguments& a, const G
 // and softmax_backward_kernel finishes. kPacked: every row of grad, first and the output starts on 16 bytes.
 template <typename T, bool kPacked>
 __global__ void __launch_bounds__(kThreads) mix_backward_kernel(MixBackwardArguments a) {
-  const Place place = place_of_thread(a.sizes, a.lanes);
+  const RankInfo place = place_of_thread(a.sizes, a.lanes);
   const GateValue value = gate_of_row(a.gates.gate, a.gates.logits, a.sizes, place, a.lanes);
   const float scale = scale_of_row(a.gates, place);
   const float alpha = scale * value.alpha + shift_of_row(a.gates, place);

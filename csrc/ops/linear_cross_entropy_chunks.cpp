@@ -17,7 +17,7 @@ namespace {
 class WeightGradient {
  public:
   explicit WeightGradient(const at::Tensor& weight)
-      : sum_(at::empty(weight.sizes(), weight.options().dtype(arithmetic_dtype(weight)))) {}
+      : sum_(at::empty(weight.sizes(), weight.options().dtype(accumulate_dtype(weight)))) {}
 
   void add(const at::Tensor& grad_logits, const at::Tensor& hidden) {
     const at::Tensor transposed = grad_logits.t();
@@ -77,7 +77,7 @@ void check_cross_entropy(const char* op, const CrossEntropyArguments& arguments)
 CrossEntropyResults empty_results(const CrossEntropyArguments& arguments) {
   const at::Tensor &hidden = arguments.hidden, &weight = arguments.weight;
   CrossEntropyResults results;
-  results.losses = at::empty_symint(arguments.targets.sym_sizes(), hidden.options().dtype(arithmetic_dtype(hidden)));
+  results.losses = at::empty_symint(arguments.targets.sym_sizes(), hidden.options().dtype(accumulate_dtype(hidden)));
   if (arguments.wanted[0]) results.grad_hidden = at::empty_symint(hidden.sym_sizes(), hidden.options());
   if (arguments.wanted[1]) {
     const at::ScalarType dtype = arguments.grad_weight_dtype.value_or(weight.scalar_type());
@@ -93,7 +93,7 @@ CrossEntropyResults cross_entropy_in_chunks(const CrossEntropyArguments& argumen
   const int64_t chunks = std::max<int64_t>(1, (N + rows_a_chunk - 1) / rows_a_chunk);
   const int64_t rows = (N + chunks - 1) / chunks;
   CrossEntropyResults results;
-  const at::ScalarType dtype = arithmetic_dtype(hidden);
+  const at::ScalarType dtype = accumulate_dtype(hidden);
   results.losses = at::empty({N}, hidden.options().dtype(dtype));
   if (arguments.wanted[0]) results.grad_hidden = at::empty(hidden.sizes(), hidden.options());
   std::optional<WeightGradient> weight_gradient;

@@ -43,14 +43,14 @@ void check_weight(const Argument& weight, const Argument& x) {
 
 void check_inverse(const Argument& inverse, const Argument& sum) {
   check_sizes(inverse, sizes_of_inverse(sum.tensor), ", one number for each row of sum");
-  TORCH_CHECK_TYPE(inverse.tensor.scalar_type() == arithmetic_dtype(sum.tensor), inverse.op, ": ", inverse.name,
-                   " must be ", arithmetic_dtype(sum.tensor), " for a sum of ", sum.tensor.scalar_type(), ", got ",
+  TORCH_CHECK_TYPE(inverse.tensor.scalar_type() == accumulate_dtype(sum.tensor), inverse.op, ": ", inverse.name,
+                   " must be ", accumulate_dtype(sum.tensor), " for a sum of ", sum.tensor.scalar_type(), ", got ",
                    inverse.tensor.scalar_type());
   check_device(inverse, sum);
 }
 
 at::Tensor weight_row(const at::Tensor& weight, const at::Tensor& x) {
-  return weight.to(arithmetic_dtype(x)).contiguous();
+  return weight.to(accumulate_dtype(x)).contiguous();
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ NormOutputs check_norm(const at::Tensor& x, const std::optional<at::Tensor>& res
   NormOutputs out;
   if (residual) out.sum = empty_like(x, x.sym_sizes(), x.scalar_type());
   out.y = empty_like(x, x.sym_sizes(), y_dtype);
-  out.inverse_rms = empty_like(x, sizes_of_inverse(x), arithmetic_dtype(x));
+  out.inverse_rms = empty_like(x, sizes_of_inverse(x), accumulate_dtype(x));
   return out;
 }
 

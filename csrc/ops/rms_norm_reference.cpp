@@ -19,20 +19,20 @@ at::Tensor mean_of_squares(const at::Tensor& x) { return (x * x).mean(-1, /*keep
 
 at::Tensor rms_norm_apply_reference(const at::Tensor& sum, const at::Tensor& weight, const at::Tensor& inverse_rms,
                                     std::optional<at::ScalarType> out_dtype) {
-  const at::ScalarType dtype = arithmetic_dtype(sum);
+  const at::ScalarType dtype = accumulate_dtype(sum);
   return (sum.to(dtype) * inverse_rms * weight.to(dtype)).to(out_dtype.value_or(sum.scalar_type()));
 }
 
 std::tuple<at::Tensor, at::Tensor> rms_norm_reference(const at::Tensor& x, const at::Tensor& weight, double eps,
                                                       std::optional<at::ScalarType> out_dtype) {
-  const at::Tensor inverse_rms = (mean_of_squares(x.to(arithmetic_dtype(x))) + eps).rsqrt();
+  const at::Tensor inverse_rms = (mean_of_squares(x.to(accumulate_dtype(x))) + eps).rsqrt();
   return {rms_norm_apply_reference(x, weight, inverse_rms, out_dtype), inverse_rms};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> add_rms_norm_reference(const at::Tensor& x, const at::Tensor& residual,
                                                                       const at::Tensor& weight, double eps,
                                                                       std::optional<at::ScalarType> out_dtype) {
-  const at::ScalarType dtype = arithmetic_dtype(x);
+  const at::ScalarType dtype = accumulate_dtype(x);
   const at::Tensor sum = (x.to(dtype) + residual.to(dtype)).to(x.scalar_type());
   const auto [y, inverse_rms] = rms_norm_reference(sum, weight, eps, out_dtype);
   return {sum, y, inverse_rms};
@@ -41,7 +41,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> add_rms_norm_reference(const at::
 std::tuple<at::Tensor, at::Tensor, at::Tensor> rms_norm_backward_reference(
     const at::Tensor& grad_y, const std::optional<at::Tensor>& grad_sum, const at::Tensor& sum,
     const at::Tensor& weight, const at::Tensor& inverse_rms, std::optional<at::ScalarType> residual_dtype) {
-  const at::ScalarType dtype = arithmetic_dtype(sum);
+  const at::ScalarType dtype = accumulate_dtype(sum);
   const at::Tensor x = sum.to(dtype), grad = grad_y.to(dtype), squares = mean_of_squares(x);
   const at::Tensor eps = (1 / (inverse_rms * inverse_rms) - squares).detach();
   const at::Tensor r = (squares + eps).rsqrt(), g = grad * weight.to(dtype);

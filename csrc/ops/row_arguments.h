@@ -8,7 +8,7 @@
 namespace satformer::ops {
 
 // What x is computed in: float32, float64 for float64.
-inline at::ScalarType arithmetic_dtype(const at::Tensor& x) { return at::toOpMathType(x.scalar_type()); }
+inline at::ScalarType accumulate_dtype(const at::Tensor& x) { return at::toOpMathType(x.scalar_type()); }
 
 inline bool given(const std::optional<at::Tensor>& x) { return x.has_value() && x->defined(); }
 

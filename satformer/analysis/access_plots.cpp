@@ -119,7 +119,7 @@ void add_dynamics_plots(const json& document, std::vector<Plot>& plots) {
   if (!first["gates"].is_null()) {
     plots.push_back(over_steps(dynamics, "/gates/layers", "/mean", "dynamics_mean", "Mean gate over training"));
     plots.push_back(
-        over_steps(dynamics, "/gates/layers", "/zero_share", "dynamics_zero", "Share of zero gates over training"));
+        over_steps(dynamics, "/gates/layers", "/zero_fraction", "dynamics_zero", "Share of zero gates over training"));
     if (first["gates"]["categories"].is_null()) return;
     plots.push_back(over_steps(dynamics, "/gates/categories/layers", "/contrast/mean/value", "dynamics_contrast",
                                "Contrast of token groups over training"));

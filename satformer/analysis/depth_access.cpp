@@ -104,9 +104,9 @@ class AccessObserver : public nn::Observer {
   }
 
  private:
-  using Place = std::pair<std::int64_t, std::int64_t>;
+  using RankInfo = std::pair<std::int64_t, std::int64_t>;
 
-  void add_reader(Place place, const std::string& name, std::int64_t layer, const at::Tensor& weights) {
+  void add_reader(RankInfo place, const std::string& name, std::int64_t layer, const at::Tensor& weights) {
     DepthReader& reader = readers_[place];
     reader.name = name;
     reader.layer = layer;
@@ -126,7 +126,7 @@ class AccessObserver : public nn::Observer {
   std::int64_t num_layers_, tokens_ = 0;
   std::vector<at::Tensor> held_;  // by source: how much of it each stream holds, [N, n]
   std::map<std::int64_t, StaticAccess> layers_;
-  std::map<Place, DepthReader> readers_;
+  std::map<RankInfo, DepthReader> readers_;
   std::map<std::int64_t, ConnectionMatrices> matrices_;
 };
 

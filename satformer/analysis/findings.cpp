@@ -16,10 +16,10 @@ std::string percent(const json& share) { return fmt::format("{:.1f} %", 100.0 * 
 
 std::string how_sparse(const json& document) {
   const json& model = document["gates"]["model"];
-  std::string text = fmt::format("{} of the gates are exactly zero", percent(model["zero_share"]));
+  std::string text = fmt::format("{} of the gates are exactly zero", percent(model["zero_fraction"]));
   const json& initial = document["initialization"];
   if (!initial.is_null() && !initial["gates"].is_null()) {
-    text += fmt::format(" ({} before training)", percent(initial["gates"]["model"]["zero_share"]));
+    text += fmt::format(" ({} before training)", percent(initial["gates"]["model"]["zero_fraction"]));
   }
   return text +
          fmt::format("; the mean gate is {:.3g}, {:.3g} while open, and adds {:.3g} times the value's own length.",

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 std::vector<std::string> series_columns(const json& gates) {
-  std::vector<std::string> columns{"values", "mean", "std", "mean_magnitude", "min", "max", "zero_share"};
+  std::vector<std::string> columns{"values", "mean", "std", "mean_magnitude", "min", "max", "zero_fraction"};
   for (const json& threshold : gates["thresholds"]) columns.push_back("below_" + threshold.dump());
   columns.insert(columns.end(), {"open_share", "mean_while_open"});
   for (const json& quantile : gates["quantiles"]) columns.push_back("quantile_" + quantile.dump());
@@ -21,7 +21,7 @@ std::vector<std::string> series_columns(const json& gates) {
 }
 
 void add_series(std::vector<std::string>& fields, const json& series) {
-  for (const char* key : {"values", "mean", "std", "mean_magnitude", "min", "max", "zero_share"}) {
+  for (const char* key : {"values", "mean", "std", "mean_magnitude", "min", "max", "zero_fraction"}) {
     fields.push_back(csv_cell(series[key]));
   }
   for (const json& share : series["below"]) fields.push_back(csv_cell(share));

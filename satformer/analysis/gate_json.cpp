@@ -27,7 +27,7 @@ void add_series(json& object, const GateSeries& series, const std::vector<double
   object["mean_magnitude"] = json_number(series.mean_magnitude());
   object["min"] = json_number(series.histogram().min());
   object["max"] = json_number(series.histogram().max());
-  object["zero_share"] = json_number(series.zero_share());
+  object["zero_fraction"] = json_number(series.zero_fraction());
   object["below"] = numbers_json(series.below_shares());
   object["open_share"] = json_number(series.open_share());
   object["mean_while_open"] = json_number(series.mean_while_open());

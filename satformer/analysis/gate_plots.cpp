@@ -153,7 +153,7 @@ std::vector<Plot> gate_plots(const json& document) {
     plots.push_back(heads_map(gates, "mean", "heads_mean", "Mean gate"));
     plots.push_back(heads_map(gates, "open_share", "heads_open", "Share of tokens with an open gate"));
     plots.push_back(depth_profile(document, "mean", "depth_mean", "Mean gate by layer"));
-    plots.push_back(depth_profile(document, "zero_share", "depth_zero", "Share of gates that are exactly zero"));
+    plots.push_back(depth_profile(document, "zero_fraction", "depth_zero", "Share of gates that are exactly zero"));
     if (!gates["categories"].is_null()) add_category_plots(gates["categories"], plots);
     plots.push_back(histograms(gates["histogram"]));
     plots.push_back(position_profile(gates["positions"]));

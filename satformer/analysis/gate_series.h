@@ -49,7 +49,7 @@ class GateSeries {
   double mean() const { return values_.mean(); }
   double standard_deviation() const { return values_.standard_deviation(); }
   double mean_magnitude() const { return magnitudes_.mean(); }
-  double zero_share() const { return share(histogram_.zeros()); }
+  double zero_fraction() const { return share(histogram_.zeros()); }
   std::vector<double> below_shares() const;  // of |alpha| < each threshold
   double open_share() const { return share(open_.count()); }
   double mean_while_open() const { return open_.mean(); }  // NaN when never open

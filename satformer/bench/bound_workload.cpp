@@ -17,7 +17,7 @@
 #include "satformer/bench/trunk.h"
 #include "satformer/bench/workload.h"
 #include "satformer/core/clock.h"
-#include "satformer/nn/sequence.h"
+#include "satformer/nn/attention_context.h"
 
 namespace satformer::bench {
 namespace {
@@ -157,7 +157,7 @@ class BoundWorkload : public Workload {
     if (trunk.window_size) {
       const at::Tensor hidden = input_gradient_.view({batch, seq_length, trunk.hidden_size});
       mask_ =
-          nn::make_sequence(
+          nn::make_attention_context(
               hidden, {}, {},
               {.head_dim = trunk.head_dim(), .rope_theta = config.model.rope_theta, .window_size = trunk.window_size})
               .mask;

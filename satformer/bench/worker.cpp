@@ -61,7 +61,7 @@ class Worker {
 
   // Where the parent has started several (bench/scaling.h).
   void join_ranks(const train::RunConfig& config) {
-    auto place = distributed::place_from_environment();
+    auto place = distributed::rank_from_environment();
     if (place && place->started_by != "satformer") place.reset();  // of the job that the parent is in
     device_ = place ? distributed::device_of_rank(config.system.device, *place) : select_device(config.system.device);
     if (!place) return;

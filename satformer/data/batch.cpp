@@ -10,7 +10,7 @@
 namespace satformer::data {
 namespace {
 
-constexpr std::int64_t kNoTarget = -100;
+constexpr std::int64_t kIgnoreIndex = -100;
 constexpr std::int64_t kPaddingId = 0;
 
 // A batch that is filled row by row.
@@ -41,7 +41,7 @@ class BatchBuilder {
     std::int64_t* inputs = row_of(batch_.input_ids);
     std::int64_t* targets = row_of(batch_.targets);
     std::fill(std::copy_n(tokens.begin(), predicted, inputs), inputs + length, kPaddingId);
-    std::fill(std::copy_n(tokens.begin() + 1, predicted, targets), targets + length, kNoTarget);
+    std::fill(std::copy_n(tokens.begin() + 1, predicted, targets), targets + length, kIgnoreIndex);
     if (options_.document_mask) number_documents(inputs, row_of(batch_.document_ids), row_of(batch_.positions));
     ++row_;
   }

@@ -47,8 +47,8 @@ class Variables {
   const GetVariable& get_variable_;
 };
 
-Place from_torchrun(const Variables& variables) {
-  Place place;
+RankInfo from_torchrun(const Variables& variables) {
+  RankInfo place;
   place.size = variables.required_number("WORLD_SIZE", "RANK", 1, kMaxRanks);
   place.rank = variables.required_number("RANK", "WORLD_SIZE", 0, place.size - 1);
   place.local_rank = variables.number("LOCAL_RANK", 0, kMaxRanks).value_or(place.rank);
@@ -65,8 +65,8 @@ int job_port(const Variables& variables) {
   return job ? kFirstJobPort + *job % kJobPorts : kDefaultPort;
 }
 
-Place from_slurm(const Variables& variables) {
-  Place place;
+RankInfo from_slurm(const Variables& variables) {
+  RankInfo place;
   place.size = variables.required_number("SLURM_NTASKS", "SLURM_PROCID", 1, kMaxRanks);
   place.rank = variables.required_number("SLURM_PROCID", "SLURM_NTASKS", 0, place.size - 1);
   place.started_by = "Slurm";
@@ -85,9 +85,9 @@ Place from_slurm(const Variables& variables) {
 
 }  // namespace
 
-std::optional<Place> place_from_environment(const GetVariable& get_variable) {
+std::optional<RankInfo> rank_from_environment(const GetVariable& get_variable) {
   const Variables variables(get_variable);
-  std::optional<Place> place;
+  std::optional<RankInfo> place;
   if (variables.text("RANK") || variables.text("WORLD_SIZE")) {
     place = from_torchrun(variables);
   } else if (variables.text("SLURM_PROCID") && variables.text("SLURM_NTASKS")) {
@@ -96,8 +96,8 @@ std::optional<Place> place_from_environment(const GetVariable& get_variable) {
   return place && place->size > 1 ? place : std::nullopt;
 }
 
-std::optional<Place> place_from_environment() {
-  return place_from_environment([](const char* name) { return std::getenv(name); });
+std::optional<RankInfo> rank_from_environment() {
+  return rank_from_environment([](const char* name) { return std::getenv(name); });
 }
 
 std::string first_host(const std::string& list) {

@@ -7,7 +7,7 @@
 
 namespace satformer::distributed {
 
-struct Place {
+struct RankInfo {
   int rank = 0, size = 1;
   int local_rank = 0;  // among the ranks of this machine
   std::string master_address;
@@ -23,8 +23,8 @@ using GetVariable = std::function<const char*(const char* name)>;
 // SLURM_JOB_NODELIST; MASTER_ADDR and MASTER_PORT go before it, and without the latter the port follows from
 // SLURM_JOB_ID). Nothing where neither is there, or where there is one rank. Error names a variable that is missing or
 // makes no sense.
-std::optional<Place> place_from_environment(const GetVariable& get_variable);
-std::optional<Place> place_from_environment();
+std::optional<RankInfo> rank_from_environment(const GetVariable& get_variable);
+std::optional<RankInfo> rank_from_environment();
 
 // The first host of a Slurm list: "gpu[003-010,012],login1" gives gpu003. Error when there is none.
 std::string first_host(const std::string& list);

@@ -46,7 +46,7 @@ void FlatList::copy_in(std::int64_t begin, const at::Tensor& flat) const {
 }
 
 void broadcast_list(World& world, const FlatList& list, int root, const Transfer& transfer) {
-  if (world.alone() || list.size() == 0) return;
+  if (world.size() == 1 || list.size() == 0) return;
   for (std::int64_t begin = 0; begin < list.size(); begin += transfer.elements) {
     const at::Tensor part = list.empty(std::min(transfer.elements, list.size() - begin));
     list.copy_out(begin, part);
@@ -57,7 +57,7 @@ void broadcast_list(World& world, const FlatList& list, int root, const Transfer
 
 void gather_shares(World& world, std::int64_t count, const FlatList& mine, std::int64_t first, const FlatList* all,
                    const Transfer& transfer) {
-  const Range own = world.share(count);
+  const Range own = world.partition(count);
   const std::int64_t longest = (count + world.size() - 1) / world.size();
   for (std::int64_t done = 0; done < longest; done += transfer.elements) {
     // All ranks give as much as the longest share has here, of which a shorter one leaves the end unused.
@@ -68,7 +68,7 @@ void gather_shares(World& world, std::int64_t count, const FlatList& mine, std::
     if (used(own) < length) part.slice(0, used(own)).zero_();
     const at::Tensor parts = world.all_gather(part, transfer.name);
     for (int rank = 0; all != nullptr && rank < world.size(); ++rank) {
-      const Range share = share_of(count, rank, world.size());
+      const Range share = partition(count, rank, world.size());
       if (used(share) > 0) all->copy_in(share.begin + done, parts[rank].slice(0, 0, used(share)));
     }
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "satformer/core/share.h"
+#include "satformer/core/range.h"
 #include "satformer/distributed/world.h"
 
 namespace satformer::distributed {
@@ -41,7 +41,7 @@ struct Transfer {
 // Overwrites the tensors with those of `root`.
 void broadcast_list(World& world, const FlatList& list, int root, const Transfer& transfer);
 
-// A sequence of `count` elements of which each rank has its share (world.share(count)): `mine` holds those from
+// A sequence of `count` elements of which each rank has its share (world.partition(count)): `mine` holds those from
 // `first` on, the share among them. All are written into `all`, where a rank wants them.
 void gather_shares(World& world, std::int64_t count, const FlatList& mine, std::int64_t first, const FlatList* all,
                    const Transfer& transfer);

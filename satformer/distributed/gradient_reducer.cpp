@@ -29,7 +29,7 @@ class GradientReducer::Hook : public torch::autograd::PostAccumulateGradHook {
 
 GradientReducer::GradientReducer(World& world, const std::vector<at::Tensor>& parameters, const ReducerOptions& options)
     : world_(world), options_(options), num_parameters_(parameters.size()) {
-  if (world_.alone()) return;
+  if (world_.size() == 1) return;
   make_buckets(parameters, options.bucket_bytes);
   if (!options_.overlap) return;
   for (Bucket& bucket : buckets_) {
@@ -70,7 +70,7 @@ void GradientReducer::make_buckets(const std::vector<at::Tensor>& parameters, st
 }
 
 void GradientReducer::arm() {
-  if (world_.alone()) return;
+  if (world_.size() == 1) return;
   begun_ = begun_in_backward_ = 0;
   armed_ = options_.overlap;
 }
@@ -130,7 +130,7 @@ at::Tensor GradientReducer::end_pass() {
 }
 
 void GradientReducer::finish(const at::Tensor& used) {
-  if (world_.alone()) return;
+  if (world_.size() == 1) return;
   const at::NoGradGuard no_grad;
   const double* flags = used.const_data_ptr<double>();
   for (Bucket& bucket : buckets_) {

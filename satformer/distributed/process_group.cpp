@@ -42,7 +42,7 @@ void* load_nccl_function() {
 
 }  // namespace
 
-BackendPtr make_gloo(const StorePtr& store, const Place& place, std::chrono::milliseconds timeout) {
+BackendPtr make_gloo(const StorePtr& store, const RankInfo& place, std::chrono::milliseconds timeout) {
   const auto options = c10d::ProcessGroupGloo::Options::create(timeout);
   options->devices.push_back(gloo_device(place.master_address));
   const auto prefixed = c10::make_intrusive<c10d::PrefixStore>("gloo", store);
@@ -55,7 +55,8 @@ BackendPtr make_gloo(const StorePtr& store, const Place& place, std::chrono::mil
   }
 }
 
-BackendPtr make_nccl(const StorePtr& store, const Place& place, std::chrono::milliseconds timeout, c10::Device device) {
+BackendPtr make_nccl(const StorePtr& store, const RankInfo& place, std::chrono::milliseconds timeout,
+                     c10::Device device) {
   using Make = c10d::Backend* (*)(const StorePtr*, int, int, std::int64_t, int);
   const auto make = reinterpret_cast<Make>(load_nccl_function());
   const StorePtr prefixed = c10::make_intrusive<c10d::PrefixStore>("nccl", store);

@@ -9,7 +9,7 @@
 
 namespace satformer::distributed {
 
-c10::Device device_of_rank(const std::string& name, const Place& place) {
+c10::Device device_of_rank(const std::string& name, const RankInfo& place) {
   c10::Device device = select_device(name);
   if (device.is_cpu()) return device;
   require(name.find(':') == name.npos,

@@ -20,7 +20,7 @@ StorePtr with_prefix(StorePtr store) { return c10::make_intrusive<c10d::PrefixSt
 
 std::string reason(const c10::Error& error) { return first_line(error.what_without_backtrace()); }
 
-[[noreturn]] void fail_to_join(const Place& place, bool opens, std::chrono::milliseconds timeout,
+[[noreturn]] void fail_to_join(const RankInfo& place, bool opens, std::chrono::milliseconds timeout,
                                const c10::Error& error) {
   const std::string text = reason(error);
   const bool in_use = text.find("EADDRINUSE") != text.npos || text.find("already in use") != text.npos;
@@ -53,7 +53,7 @@ FileDescriptor loopback_socket(std::uint16_t& port) {
 
 }  // namespace
 
-StorePtr join_store(const Place& place, std::chrono::milliseconds timeout) {
+StorePtr join_store(const RankInfo& place, std::chrono::milliseconds timeout) {
   c10d::TCPStoreOptions options;
   options.port = place.master_port;
   options.isServer = place.rank == 0 && !place.launcher_has_store;

@@ -16,7 +16,7 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 // Opens the store (rank 0, unless the launcher has it) or connects to it. Error names the address and says whether it
 // is in use or out of reach.
-StorePtr join_store(const Place& place, std::chrono::milliseconds timeout);
+StorePtr join_store(const RankInfo& place, std::chrono::milliseconds timeout);
 
 // For a launcher: opens a store on a free port of 127.0.0.1; `port` becomes it. Keys are seen as by join_store.
 StorePtr open_local_store(std::uint16_t& port);

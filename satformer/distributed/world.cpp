@@ -12,9 +12,9 @@
 
 #include "satformer/core/error.h"
 #include "satformer/core/first_line.h"
-#include "satformer/distributed/meeting.h"
+#include "satformer/distributed/monitor.h"
 #include "satformer/distributed/process_group.h"
-#include "satformer/distributed/watch.h"
+#include "satformer/distributed/rendezvous.h"
 
 namespace satformer::distributed {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kLeftKey = "left";
 constexpr std::chrono::seconds kLeaving{5};
 
-WatchSettings watch_settings(const Place& place, const WorldOptions& options) {
+MonitorOptions watch_settings(const RankInfo& place, const WorldOptions& options) {
   return {.rank = place.rank,
           .size = place.size,
           .holds_store = place.rank == 0 && !place.launcher_has_store,
@@ -63,8 +63,8 @@ struct World::Link {
     int before_;
   };
 
-  Link(const Place& place, const WorldOptions& options)
-      : store(meet(join_store(place, options.timeout), place, options.timeout)) {
+  Link(const RankInfo& place, const WorldOptions& options)
+      : store(rendezvous(join_store(place, options.timeout), place, options.timeout)) {
     try {
       connect(place, options);
     } catch (const c10::Error& error) {
@@ -74,7 +74,7 @@ struct World::Link {
     }
   }
 
-  void connect(const Place& place, const WorldOptions& options) {
+  void connect(const RankInfo& place, const WorldOptions& options) {
     watch.emplace(store, watch_settings(place, options));
     gloo = make_gloo(store, place, options.timeout);
     if (options.device.is_cuda()) nccl = make_nccl(store, place, options.timeout, options.device);
@@ -82,7 +82,7 @@ struct World::Link {
   }
 
   // The groups' own errors do not tell which rank is to blame; the one that failed first has told.
-  [[noreturn]] void fail_to_connect(const Place& place, const std::string& reason) const {
+  [[noreturn]] void fail_to_connect(const RankInfo& place, const std::string& reason) const {
     const std::string message = first_line(reason);
     tell_failure(*store, place, message);
     const std::string own = fmt::format("rank {} ", place.rank), told = value_of(*store, kFailureKey).value_or(own);
@@ -92,14 +92,14 @@ struct World::Link {
   c10d::Backend& backend(const at::Tensor& tensor) const { return tensor.is_cuda() ? *nccl : *gloo; }
 
   QuietLogging quiet;
-  StorePtr store;              // of this generation
-  std::optional<Watch> watch;  // its first beat is in the store before the groups wait for one another
+  StorePtr store;                // of this generation
+  std::optional<Monitor> watch;  // its first beat is in the store before the groups wait for one another
   BackendPtr gloo, nccl;
 };
 
 World::World() = default;
 
-World::World(const Place& place, const WorldOptions& options) : place_(place) {
+World::World(const RankInfo& place, const WorldOptions& options) : place_(place) {
   require(static_cast<bool>(options.on_failure), "a world needs on_failure");
   if (place.size > 1) link_ = std::make_unique<Link>(place, options);
 }
@@ -129,7 +129,7 @@ World::Wait World::begin(const std::string& name, const Start& start) {
 }
 
 World::Wait World::begin_sum(const at::Tensor& tensor, const std::string& name) {
-  if (alone()) return [] {};
+  if (size() == 1) return [] {};
   return begin(name, [&] {
     std::vector<at::Tensor> tensors{tensor};
     return link_->backend(tensor).allreduce(tensors);
@@ -139,7 +139,7 @@ World::Wait World::begin_sum(const at::Tensor& tensor, const std::string& name) 
 void World::sum(const at::Tensor& tensor, const std::string& name) { begin_sum(tensor, name)(); }
 
 void World::broadcast(const at::Tensor& tensor, int root, const std::string& name) {
-  if (alone()) return;
+  if (size() == 1) return;
   begin(name, [&] {
     std::vector<at::Tensor> tensors{tensor};
     c10d::BroadcastOptions options;
@@ -149,7 +149,7 @@ void World::broadcast(const at::Tensor& tensor, int root, const std::string& nam
 }
 
 std::string World::broadcast_text(const std::string& text, int root, const std::string& name) {
-  if (alone()) return text;
+  if (size() == 1) return text;
   const at::Tensor size = size_of(text);
   broadcast(size, root, name);
   const auto length = size.item<std::int64_t>();
@@ -161,7 +161,7 @@ std::string World::broadcast_text(const std::string& text, int root, const std::
 at::Tensor World::all_gather(const at::Tensor& tensor, const std::string& name) {
   std::vector<std::int64_t> shape = tensor.sizes().vec();
   shape.insert(shape.begin(), size());
-  if (alone()) return tensor.reshape(shape);
+  if (size() == 1) return tensor.reshape(shape);
   at::Tensor all = at::empty(shape, tensor.options());
   at::Tensor flat = all.view(-1), mine = tensor.contiguous().view(-1);
   begin(name, [&] { return link_->backend(tensor)._allgather_base(flat, mine); })();
@@ -179,21 +179,21 @@ std::vector<std::string> World::all_gather_text(const std::string& text, const s
 }
 
 void World::barrier(const std::string& name) {
-  if (!alone()) sum(at::zeros({1}), name);
+  if (size() > 1) sum(at::zeros({1}), name);
 }
 
 void World::report_failure(const std::string& message) {
-  if (!alone()) link_->watch->report(message);
+  if (size() > 1) link_->watch->report(message);
 }
 
-void World::leave() {
-  if (alone()) return;
+void World::shutdown() {
+  if (size() == 1) return;
   barrier("the end");
   link_->watch->end();
   // Rank 0 may hold the store: it goes last, but does not wait for a rank that dies on its way out.
   link_->store->add(kLeftKey, 1);
   const Clock::time_point deadline = Clock::now() + kLeaving;
-  while (first() && link_->store->add(kLeftKey, 0) < size() && Clock::now() < deadline) {
+  while (is_rank_zero() && link_->store->add(kLeftKey, 0) < size() && Clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }

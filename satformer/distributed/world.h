@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "satformer/core/share.h"
+#include "satformer/core/range.h"
 #include "satformer/distributed/environment.h"
 
 namespace satformer::distributed {
@@ -29,7 +29,7 @@ class World {
   // One rank, without a network: collectives return at once.
   World();
   // Joins the others, and watches them from then on. Error when they do not come together within the timeout.
-  World(const Place& place, const WorldOptions& options);
+  World(const RankInfo& place, const WorldOptions& options);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -37,10 +37,10 @@ class World {
   int rank() const { return place_.rank; }
   int size() const { return place_.size; }
   int local_rank() const { return place_.local_rank; }
-  bool alone() const { return place_.size == 1; }
-  bool first() const { return place_.rank == 0; }  // the one that writes files and speaks
+
+  bool is_rank_zero() const { return place_.rank == 0; }  // the one that writes files and speaks
   // This rank's part of `count` things.
-  Range share(std::int64_t count) const { return share_of(count, rank(), size()); }
+  Range partition(std::int64_t count) const { return satformer::partition(count, rank(), size()); }
 
   // The sum over the ranks, in place; the same bits on all of them.
   void sum(const at::Tensor& tensor, const std::string& name);
@@ -63,14 +63,14 @@ class World {
   void report_failure(const std::string& message);
 
   // Parts from the others, all together. No collective may follow.
-  void leave();
+  void shutdown();
 
  private:
   struct Link;
   template <typename Start>
   Wait begin(const std::string& name, const Start& start);
 
-  Place place_;
+  RankInfo place_;
   std::unique_ptr<Link> link_;  // null: alone
 };
 

@@ -62,7 +62,7 @@ Evaluation evaluate(models::LanguageModel& model, const data::TokenDataset& data
   const std::int64_t batches = (std::min(windows, (wanted + seq_length - 1) / seq_length) + sequences - 1) / sequences;
   const at::Tensor losses = at::zeros({batches}, at::kDouble);
   double* loss_of = losses.data_ptr<double>();
-  const Range own = options.world == nullptr ? Range{0, batches} : options.world->share(batches);
+  const Range own = options.world == nullptr ? Range{0, batches} : options.world->partition(batches);
   for (std::int64_t i = own.begin; i < own.end; ++i) {
     const std::int64_t window = i * sequences;
     data::Batch batch = data::evaluation_batch(dataset, window, std::min(sequences, windows - window), options.batch);

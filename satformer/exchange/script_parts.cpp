@@ -32,12 +32,12 @@ def forward(self, u: Tensor) -> Tensor:
     return self.down_proj.forward(ops.satformer.swiglu(packed))
 )";
 
-// {0}, {1}: weights of the query and key norms. attention_inputs leaves v alone here, and returns None for it.
+// {0}, {1}: weights of the query and key norms. qk_norm_rope_mix leaves v alone here, and returns None for it.
 constexpr const char* kAttend = R"(
 def heads(self, x: Tensor) -> Tensor:
     return x.unflatten(-1, [-1, self.head_dim])
 def attend(self, q: Tensor, k: Tensor, v: Tensor, sequence: Sequence) -> Tensor:
-    q, k, _ = ops.satformer.attention_inputs(q, k, v, sequence.cos, sequence.sin, {0}, {1}, self.qk_norm_eps,
+    q, k, _ = ops.satformer.qk_norm_rope_mix(q, k, v, sequence.cos, sequence.sin, {0}, {1}, self.qk_norm_eps,
                                              copy_values=False)
     if len(sequence.caches) > 0:
         k = torch.cat([sequence.caches[2 * self.layer], k], 1)

@@ -19,8 +19,8 @@
 namespace satformer::nn {
 namespace {
 
-using ops::AttentionInputs;
-using ops::AttentionOperands;
+using ops::MixInputs;
+using ops::MixOutputs;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
@@ -80,23 +80,23 @@ AttentionCore restored(const CoreRecord& record, const variable_list& tensors) {
 
 // The gradients of differentiable(core) from those of what attention read and, where defined, of the raw values.
 variable_list input_gradients(const AutogradContext& context, const CoreRecord& record, const AttentionCore& core,
-                              const AttentionOperands& grads, const at::Tensor& grad_values) {
+                              const MixOutputs& grads, const at::Tensor& grad_values) {
   variable_list projected;
   for (const at::Tensor& x : core.projected) projected.push_back(at::empty_like(x));
-  AttentionInputs slices;
+  MixInputs slices;
   view_projections(projected, core, slices);
-  const AttentionInputs& inputs = core.inputs;
+  const MixInputs& inputs = core.inputs;
   const bool with_first_values = inputs.first_values.defined() && context.needs_input_grad(record.first_values_edge());
   const std::array<bool, 5> wanted{inputs.q_weight.defined(), inputs.k_weight.defined(), with_first_values,
                                    inputs.lambda1.defined() && inputs.lambda1.requires_grad(),
                                    inputs.lambda2.defined() && inputs.lambda2.requires_grad()};
-  ops::AttentionInputTargets targets{
+  ops::MixGradientTargets targets{
       .q = slices.q, .k = slices.k, .v = slices.v, .logits = slices.logits, .first_values = {}};
   if (with_first_values && record.first_values_gradient) {
     const at::Tensor& values = inputs.first_values;
     targets.first_values = record.first_values_gradient->sum(values, at::toOpMathType(values.scalar_type()));
   }
-  const ops::AttentionInputGradients rest = ops::attention_inputs_backward(inputs, grads, targets, wanted);
+  const ops::MixGradients rest = ops::qk_norm_rope_mix_backward(inputs, grads, targets, wanted);
   if (grad_values.defined()) slices.v.add_(grad_values);
   const auto optional = optional_tensors(inputs);
   const std::array gradients{rest.q_weight, rest.k_weight, rest.first_values, rest.lambda1, rest.lambda2};
@@ -112,7 +112,7 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
                                at::TensorList tensors) {
     const NoAutocast no_autocast(at::kCPU);
     const AttentionCore core = restored(*record, tensors.vec());
-    const auto [output, logsumexp] = attend(core, ops::attention_inputs(core.inputs));
+    const auto [output, logsumexp] = attend(core, ops::qk_norm_rope_mix(core.inputs));
     const at::Tensor attended = output.flatten(-2);
     context->saved_data["record"] = c10::IValue::make_capsule(record);
     context->set_materialize_grads(false);
@@ -133,11 +133,11 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
     const AttentionCore core = restored(record, saved);
     const NoAutocast no_autocast(at::kCPU);
     const at::Tensor &attended = saved[saved.size() - 2], &logsumexp = saved.back();
-    const AttentionOperands operands = ops::attention_inputs(core.inputs);
-    const AttentionOperands operand_grads =
+    const MixOutputs operands = ops::qk_norm_rope_mix(core.inputs);
+    const MixOutputs operand_grads =
         grads[0].defined()
             ? attend_backward(core, operands, split_heads(core, grads[0]), split_heads(core, attended), logsumexp)
-            : AttentionOperands{at::zeros_like(operands.q), at::zeros_like(operands.k), at::zeros_like(operands.v)};
+            : MixOutputs{at::zeros_like(operands.q), at::zeros_like(operands.k), at::zeros_like(operands.v)};
     variable_list result{{}};
     const variable_list gradients =
         input_gradients(*context, record, core, operand_grads, grads.size() > 1 ? grads[1] : at::Tensor());
@@ -155,7 +155,7 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
   }
 
   // The output [B, T, H, hd] and what the backward pass reads beside it.
-  static std::tuple<at::Tensor, at::Tensor> attend(const AttentionCore& core, const AttentionOperands& in) {
+  static std::tuple<at::Tensor, at::Tensor> attend(const AttentionCore& core, const MixOutputs& in) {
     if (ours(core, in.q)) return ops::causal_attention(in.q, in.k, in.v);
     if (in.q.numel() == 0) return {in.q, in.q};  // LibTorch's kernel divides by the sizes
     auto [output, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
@@ -164,9 +164,8 @@ struct CpuAttention : torch::autograd::Function<CpuAttention> {
     return {output.transpose(1, 2), logsumexp};
   }
 
-  static AttentionOperands attend_backward(const AttentionCore& core, const AttentionOperands& in,
-                                           const at::Tensor& grad, const at::Tensor& output,
-                                           const at::Tensor& logsumexp) {
+  static MixOutputs attend_backward(const AttentionCore& core, const MixOutputs& in, const at::Tensor& grad,
+                                    const at::Tensor& output, const at::Tensor& logsumexp) {
     if (ours(core, in.q)) {
       const auto [q, k, v] = ops::causal_attention_backward(grad, in.q, in.k, in.v, output, logsumexp);
       return {q, k, v};
@@ -194,7 +193,7 @@ struct Operands : torch::autograd::Function<Operands> {
     AttentionCore core = restored(*record, tensors.vec());
     const NoAutocast no_autocast(core.inputs.q.device().type());
     core.inputs.copy_values = true;
-    const AttentionOperands operands = ops::attention_inputs(core.inputs);
+    const MixOutputs operands = ops::qk_norm_rope_mix(core.inputs);
     context->saved_data["record"] = c10::IValue::make_capsule(record);
     context->save_for_backward(tensors.vec());
     variable_list outputs{operands.q, operands.k, operands.v};
@@ -243,7 +242,7 @@ AttentionCoreOutput attend_elsewhere(const AttentionCore& core, const c10::intru
 
 }  // namespace
 
-void view_projections(const std::vector<at::Tensor>& projected, const AttentionCore& core, AttentionInputs& inputs) {
+void view_projections(const std::vector<at::Tensor>& projected, const AttentionCore& core, MixInputs& inputs) {
   const bool packed = projected.size() == 1;
   const std::int64_t hd = core.head_dim, H = core.num_heads, H_kv = core.num_kv_heads;
   const at::Tensor& values = projected.back();

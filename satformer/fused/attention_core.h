@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "csrc/ops/attention_inputs.h"
-#include "satformer/nn/sequence.h"
+#include "csrc/ops/qk_norm_rope_mix.h"
+#include "satformer/nn/attention_context.h"
 
 namespace satformer::nn {
 
@@ -18,9 +18,9 @@ struct AttentionCore {
   // [B, T, H_kv hd + gates]. Gates: H_kv with a selective mix, else 0.
   std::vector<at::Tensor> projected = {};
   // cos, sin, weights, eps, first_values, gate and lambdas; q, k, v and logits are views of `projected` to be set here.
-  ops::AttentionInputs inputs = {};
+  ops::MixInputs inputs = {};
   bool selective = false;
-  at::Tensor mask;  // this and the next two as Sequence's
+  at::Tensor mask;  // this and the next two as AttentionContext's
   std::optional<Documents> documents = {};
   std::optional<std::int64_t> window_size = {};
   bool returns_values = false;
@@ -34,7 +34,6 @@ struct AttentionCoreOutput {
 AttentionCoreOutput attention_core(const AttentionCore& core);
 
 // Sets q, k, v and logits of `inputs`: views of `projected`.
-void view_projections(const std::vector<at::Tensor>& projected, const AttentionCore& core,
-                      ops::AttentionInputs& inputs);
+void view_projections(const std::vector<at::Tensor>& projected, const AttentionCore& core, ops::MixInputs& inputs);
 
 }  // namespace satformer::nn

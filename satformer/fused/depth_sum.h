@@ -8,7 +8,7 @@ namespace satformer::nn {
 
 using ops::DepthSum;
 
-// ops::depth_weighted_sum; where all sources are share()d, their gradients are added to their buffers.
+// ops::depth_weighted_sum; where all sources are fan_out()d, their gradients are added to their buffers.
 std::vector<at::Tensor> sum_over_depth(const DepthSum& sum);
 
 }  // namespace satformer::nn

@@ -172,7 +172,7 @@ struct SwigluLinear : torch::autograd::Function<SwigluLinear> {
 
 }  // namespace
 
-NormLinearOutput norm_linear(const Stream& x, const RMSNorm& norm, PackedWeight& weight) {
+NormLinearOutput norm_linear(const ResidualStream& x, const RMSNorm& norm, PackedWeight& weight) {
   const auto pending = x.pending.defined() ? std::optional(x.pending) : std::nullopt;
   const variable_list outputs =
       NormLinear::apply(x.sum, pending, norm->weight, norm->eps(), &weight, at::TensorList(weight.parameters()));

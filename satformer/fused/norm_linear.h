@@ -1,7 +1,7 @@
 #pragma once
 #include "satformer/fused/packed_weight.h"
+#include "satformer/nn/residual_stream.h"
 #include "satformer/nn/rms_norm.h"
-#include "satformer/nn/stream.h"
 
 namespace satformer::nn {
 
@@ -15,7 +15,7 @@ struct NormLinearOutput {
 //   y   = (RMSNorm(sum) weight) W^T + b
 // For the backward pass the normalised stream is computed again from its kept inverse norm; the weights' gradients come
 // from one product. Differentiable once.
-NormLinearOutput norm_linear(const Stream& x, const RMSNorm& norm, PackedWeight& weight);
+NormLinearOutput norm_linear(const ResidualStream& x, const RMSNorm& norm, PackedWeight& weight);
 
 // y = x W^T + b in compute_dtype(x).
 at::Tensor packed_linear(const at::Tensor& x, PackedWeight& weight);

@@ -61,7 +61,7 @@ std::vector<at::Tensor> detached_inputs(const variable_list& saved, std::size_t 
   std::vector<at::Tensor> inputs;
   inputs.reserve(num_inputs);
   for (std::size_t i = 0; i < num_inputs; ++i) {
-    inputs.push_back(share_copy(saved[i].detach().requires_grad_(saved[i].requires_grad()), saved[i]));
+    inputs.push_back(fan_out_copy(saved[i].detach().requires_grad_(saved[i].requires_grad()), saved[i]));
   }
   return inputs;
 }

@@ -47,12 +47,12 @@ at::Tensor& SharedGradient::sum(const at::Tensor& like, at::ScalarType dtype) {
 
 at::Tensor SharedGradient::take() { return std::exchange(sum_, {}); }
 
-at::Tensor share(const at::Tensor& x) {
+at::Tensor fan_out(const at::Tensor& x) {
   if (!at::GradMode::is_enabled() || !x.requires_grad()) return x;
   return Share::apply(x, c10::make_intrusive<SharedGradient>(), /*takes=*/true);
 }
 
-at::Tensor share_copy(const at::Tensor& copy, const at::Tensor& x) {
+at::Tensor fan_out_copy(const at::Tensor& copy, const at::Tensor& x) {
   const Buffer buffer = shared_gradient(x);
   return buffer && copy.requires_grad() ? Share::apply(copy, buffer, /*takes=*/false) : copy;
 }

@@ -20,11 +20,11 @@ class SharedGradient : public torch::CustomClassHolder {
 
 // x for its readers; x itself where no gradient is recorded. A reader that knows of the buffer adds to it and returns
 // no gradient for x; any other is served as ever. Differentiable once.
-at::Tensor share(const at::Tensor& x);
+at::Tensor fan_out(const at::Tensor& x);
 
 // `copy`, cut out of the graph of a shared x (activation checkpointing does that): its readers add to x's buffer.
 // `copy` itself where x is not shared.
-at::Tensor share_copy(const at::Tensor& copy, const at::Tensor& x);
+at::Tensor fan_out_copy(const at::Tensor& copy, const at::Tensor& x);
 
 // A reader's forward: the buffer of x; null where x is not shared.
 c10::intrusive_ptr<SharedGradient> shared_gradient(const at::Tensor& x);

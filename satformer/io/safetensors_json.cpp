@@ -22,14 +22,14 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   bool start_object(std::size_t) override {
     switch (place_) {
-      case Place::root:
-        place_ = Place::names;
+      case RankInfo::root:
+        place_ = RankInfo::names;
         break;
-      case Place::tensor_value:
-        place_ = Place::fields;
+      case RankInfo::tensor_value:
+        place_ = RankInfo::fields;
         break;
-      case Place::metadata_value:
-        place_ = Place::metadata;
+      case RankInfo::metadata_value:
+        place_ = RankInfo::metadata;
         break;
       default:
         unexpected("an object");
@@ -39,10 +39,10 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   bool key(std::string& name) override {
     switch (place_) {
-      case Place::names:
+      case RankInfo::names:
         begin_item(name);
         break;
-      case Place::metadata:
+      case RankInfo::metadata:
         begin_metadata(name);
         break;
       default:
@@ -54,24 +54,24 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   bool end_object() override {
     switch (place_) {
-      case Place::fields:
+      case RankInfo::fields:
         end_item();
         break;
-      case Place::metadata:
-        place_ = Place::names;
+      case RankInfo::metadata:
+        place_ = RankInfo::names;
         break;
       default:
-        place_ = Place::end;
+        place_ = RankInfo::end;
         break;
     }
     return true;
   }
 
   bool start_array(std::size_t) override {
-    if (place_ == Place::shape_value) {
-      place_ = Place::shape;
-    } else if (place_ == Place::offsets_value) {
-      place_ = Place::offsets;
+    if (place_ == RankInfo::shape_value) {
+      place_ = RankInfo::shape;
+    } else if (place_ == RankInfo::offsets_value) {
+      place_ = RankInfo::offsets;
     } else {
       unexpected("an array");
     }
@@ -79,20 +79,20 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool end_array() override {
-    if (place_ == Place::offsets && offset_count_ != 2) {
+    if (place_ == RankInfo::offsets && offset_count_ != 2) {
       fail("{}: data_offsets needs two numbers, came {}", where(), offset_count_);
     }
-    place_ = Place::fields;
+    place_ = RankInfo::fields;
     return true;
   }
 
   bool string(std::string& value) override {
-    if (place_ == Place::metadata_text) {
+    if (place_ == RankInfo::metadata_text) {
       header_.metadata[metadata_key_] = value;
-      place_ = Place::metadata;
-    } else if (place_ == Place::dtype_value) {
+      place_ = RankInfo::metadata;
+    } else if (place_ == RankInfo::dtype_value) {
       set_dtype(value);
-      place_ = Place::fields;
+      place_ = RankInfo::fields;
     } else {
       unexpected("a string");
     }
@@ -100,9 +100,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool number_unsigned(std::uint64_t value) override {
-    if (place_ == Place::shape) {
+    if (place_ == RankInfo::shape) {
       append_dimension(value);
-    } else if (place_ == Place::offsets) {
+    } else if (place_ == RankInfo::offsets) {
       if (offset_count_ == 2) fail("{}: data_offsets needs two numbers, came more", where());
       (offset_count_++ == 0 ? entry().begin : entry().end) = value;
     } else {
@@ -122,7 +122,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   // Where the parser stands; a name that ends in `value` or `text` means that this value comes next.
-  enum class Place {
+  enum class RankInfo {
     root,
     names,
     tensor_value,
@@ -143,13 +143,13 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   std::string where() const {
     switch (place_) {
-      case Place::root:
-      case Place::names:
-      case Place::end:
+      case RankInfo::root:
+      case RankInfo::names:
+      case RankInfo::end:
         return fmt::format("{}: header", source_);
-      case Place::metadata_value:
-      case Place::metadata:
-      case Place::metadata_text:
+      case RankInfo::metadata_value:
+      case RankInfo::metadata:
+      case RankInfo::metadata_text:
         return fmt::format("{}: {}", source_, kMetadataKey);
       default:
         return fmt::format("{}: tensor {}", source_, in_quotes(header_.entries.back().name));
@@ -158,23 +158,23 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   std::string_view expected() const {
     switch (place_) {
-      case Place::root:
+      case RankInfo::root:
         return "an object";
-      case Place::tensor_value:
+      case RankInfo::tensor_value:
         return "an object with dtype, shape and data_offsets";
-      case Place::metadata_value:
+      case RankInfo::metadata_value:
         return "an object of strings";
-      case Place::metadata_text:
+      case RankInfo::metadata_text:
         return "a string";
-      case Place::dtype_value:
+      case RankInfo::dtype_value:
         return "a dtype's name";
-      case Place::shape_value:
+      case RankInfo::shape_value:
         return "shape to be an array";
-      case Place::offsets_value:
+      case RankInfo::offsets_value:
         return "data_offsets to be an array";
-      case Place::shape:
+      case RankInfo::shape:
         return "shape to hold integers from 0 on";
-      case Place::offsets:
+      case RankInfo::offsets:
         return "data_offsets to hold integers from 0 on";
       default:
         return "nothing more";
@@ -187,19 +187,19 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     if (name == kMetadataKey) {
       if (metadata_seen_) fail("{}: duplicate key {}", where(), kMetadataKey);
       metadata_seen_ = true;
-      place_ = Place::metadata_value;
+      place_ = RankInfo::metadata_value;
       return;
     }
     header_.entries.push_back({.name = name, .shape = {}});
     fields_ = 0;
     offset_count_ = 0;
-    place_ = Place::tensor_value;
+    place_ = RankInfo::tensor_value;
   }
 
   void begin_metadata(const std::string& name) {
     if (header_.metadata.contains(name)) fail("{}: duplicate key {}", where(), in_quotes(name));
     metadata_key_ = name;
-    place_ = Place::metadata_text;
+    place_ = RankInfo::metadata_text;
   }
 
   void begin_field(const std::string& name) {
@@ -207,7 +207,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     if (field == 0) fail("{}: unknown key {}, expected dtype, shape and data_offsets", where(), in_quotes(name));
     if ((fields_ & field) != 0) fail("{}: duplicate key {}", where(), in_quotes(name));
     fields_ |= field;
-    place_ = field == kDtype ? Place::dtype_value : field == kShape ? Place::shape_value : Place::offsets_value;
+    place_ = field == kDtype   ? RankInfo::dtype_value
+             : field == kShape ? RankInfo::shape_value
+                               : RankInfo::offsets_value;
   }
 
   void end_item() {
@@ -216,7 +218,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
                           : (fields_ & kOffsets) == 0 ? "data_offsets"
                                                       : nullptr;
     if (missing != nullptr) fail("{}: key \"{}\" is missing", where(), missing);
-    place_ = Place::names;
+    place_ = RankInfo::names;
   }
 
   void set_dtype(const std::string& name) {
@@ -234,7 +236,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   SafetensorsHeader& header_;
   const std::string& source_;
-  Place place_ = Place::root;
+  RankInfo place_ = RankInfo::root;
   bool metadata_seen_ = false;
   std::string metadata_key_;
   unsigned fields_ = 0;

@@ -58,8 +58,8 @@ at::Tensor Decoder::embed(const ModelInput& input) {
   return embeddings_->forward(input.input_ids);
 }
 
-nn::Sequence Decoder::make_sequence(const at::Tensor& x, const ModelInput& input) const {
-  return nn::make_sequence(
+nn::AttentionContext Decoder::make_attention_context(const at::Tensor& x, const ModelInput& input) const {
+  return nn::make_attention_context(
       x, input.positions, input.document_ids,
       {.head_dim = config().head_dim(), .rope_theta = config().rope_theta, .window_size = config().window_size});
 }
@@ -70,7 +70,7 @@ std::vector<at::Tensor> Decoder::run_segment(const nn::Segment& segment, const s
   return nn::checkpoint(segment, inputs, layer.parameters());
 }
 
-at::Tensor Decoder::final_norm(const nn::Stream& x, nn::Observer* observer) {
+at::Tensor Decoder::final_norm(const nn::ResidualStream& x, nn::Observer* observer) {
   at::Tensor hidden = norm_->forward(x);
   if (observer != nullptr) observer->named("final_norm", hidden);
   return hidden;
@@ -109,9 +109,9 @@ nn::DecoderBlockOutput BlockDecoder::run_layer(const nn::DecoderBlockInput& inpu
       segment,
       {input.hidden.sum, input.hidden.pending, mixes ? input.first_values : none, mixes ? input.lambda1 : none}, *block,
       input.observer);
-  const nn::Stream hidden{outputs[0], outputs[1]};
+  const nn::ResidualStream hidden{outputs[0], outputs[1]};
   if (input.observer != nullptr) input.observer->hidden(input.layer, hidden.value());
-  return {hidden, returns_values ? nn::share(outputs[2]) : at::Tensor()};
+  return {hidden, returns_values ? nn::fan_out(outputs[2]) : at::Tensor()};
 }
 
 at::Tensor ResidualDecoder::hidden_states(const ModelInput& input, nn::Observer* observer) {
@@ -122,7 +122,7 @@ at::Tensor ResidualDecoder::hidden_states(const ModelInput& input, nn::Observer*
 
 DecoderPass ResidualDecoder::begin(const ModelInput& input, nn::Observer* observer) {
   const at::Tensor x = embed(input);
-  return {.hidden = {x}, .sequence = make_sequence(x, input), .lambda1 = layer_lambda1(observer)};
+  return {.hidden = {x}, .sequence = make_attention_context(x, input), .lambda1 = layer_lambda1(observer)};
 }
 
 void ResidualDecoder::advance(DecoderPass& pass, nn::Observer* observer, nn::Intervention* intervention) {

@@ -33,13 +33,13 @@ class Decoder : public LanguageModel {
 
   // x = E[ids]; checks the input's shapes and dtypes.
   at::Tensor embed(const ModelInput& input);
-  nn::Sequence make_sequence(const at::Tensor& x, const ModelInput& input) const;
+  nn::AttentionContext make_attention_context(const at::Tensor& x, const ModelInput& input) const;
   // Runs a layer's segment; with activation checkpointing its activations are not kept but computed again in the
   // backward pass. `observer` is the one that the segment shows its inside to: it is to see each value once, so with an
   // observer everything is kept.
   std::vector<at::Tensor> run_segment(const nn::Segment& segment, const std::vector<at::Tensor>& inputs,
                                       const torch::nn::Module& layer, const nn::Observer* observer) const;
-  at::Tensor final_norm(const nn::Stream& x, nn::Observer* observer);
+  at::Tensor final_norm(const nn::ResidualStream& x, nn::Observer* observer);
 
   // Holds everything whose name begins with "model.".
   torch::nn::Module& trunk() { return *trunk_; }
@@ -70,8 +70,8 @@ class BlockDecoder : public Decoder {
 // A pass through a ResidualDecoder that has come to `layer`: all that this and the later layers read. A copy shares the
 // tensors and can go on by itself.
 struct DecoderPass {
-  nn::Stream hidden;
-  nn::Sequence sequence;
+  nn::ResidualStream hidden;
+  nn::AttentionContext sequence;
   at::Tensor first_values = {};          // [B, T, H_kv, hd] after layer 0, where a layer mixes values
   std::vector<at::Tensor> lambda1 = {};  // [] of layers 1 .. L-1; empty where no mixer is learnable and static
   std::int64_t layer = 0;

@@ -24,12 +24,12 @@ DenseFormer::DenseFormer(const ModelConfig& config, const c10::TensorOptions& te
 }
 
 at::Tensor DenseFormer::hidden_states(const ModelInput& input, nn::Observer* observer) {
-  std::vector<at::Tensor> outputs{nn::share(embed(input))};
-  const nn::Sequence sequence = make_sequence(outputs[0], input);
+  std::vector<at::Tensor> outputs{nn::fan_out(embed(input))};
+  const nn::AttentionContext sequence = make_attention_context(outputs[0], input);
   at::Tensor y = outputs[0];
   for (std::int64_t i = 0; i < num_layers(); ++i) {
     const auto block = run_layer({.hidden = {y}, .sequence = sequence, .layer = i, .observer = observer});
-    outputs.push_back(nn::share(block.hidden.value()));
+    outputs.push_back(nn::fan_out(block.hidden.value()));
     y = average(i, outputs);
     const at::Tensor& alpha = alphas_[static_cast<std::size_t>(i)];
     if (observer != nullptr && alpha.defined()) {

@@ -19,13 +19,13 @@ HyperConnectionBlockImpl::HyperConnectionBlockImpl(const nn::DecoderBlockOptions
   mlp_hc = register_module("mlp_hc", nn::HyperConnection(mlp_connection, tensors));
 }
 
-at::Tensor HyperConnectionBlockImpl::forward(const at::Tensor& streams, const nn::Sequence& sequence,
+at::Tensor HyperConnectionBlockImpl::forward(const at::Tensor& streams, const nn::AttentionContext& sequence,
                                              std::int64_t layer, nn::Observer* observer) {
   nn::HyperConnectionUse attention{streams, attn_hc, attn_hc->read(streams)};
   if (observer != nullptr) {
     observer->hyper_connection(2 * layer, {attn_hc->alpha(attention.read), attention.read.beta});
   }
-  const nn::Stream attention_input{attention.read.input};
+  const nn::ResidualStream attention_input{attention.read.input};
   const at::Tensor attended =
       attn->forward({.sources = {{attention_input, attn_norm}}, .sequence = sequence, .layer = layer}).hidden;
   nn::HyperConnectionRead feed_forward = nn::write_and_read(attention, attended, mlp_hc);
@@ -61,7 +61,7 @@ double HyperConnections::initial_std(std::string_view name) const {
 
 at::Tensor HyperConnections::hidden_states(const ModelInput& input, nn::Observer* observer) {
   const at::Tensor x = embed(input);
-  const nn::Sequence sequence = make_sequence(x, input);
+  const nn::AttentionContext sequence = make_attention_context(x, input);
   at::Tensor streams = x.unsqueeze(2).repeat({1, 1, config().expansion_rate, 1});
   for (std::int64_t i = 0; i < num_layers(); ++i) {
     HyperConnectionBlock block = blocks_[static_cast<std::size_t>(i)];

@@ -9,7 +9,7 @@ class HyperConnectionBlockImpl : public torch::nn::Module {
   HyperConnectionBlockImpl(const nn::DecoderBlockOptions& options, const nn::HyperConnectionOptions& attention,
                            const nn::HyperConnectionOptions& mlp, const at::TensorOptions& tensors);
   // streams [B, T, n, d] -> the same
-  at::Tensor forward(const at::Tensor& streams, const nn::Sequence& sequence, std::int64_t layer,
+  at::Tensor forward(const at::Tensor& streams, const nn::AttentionContext& sequence, std::int64_t layer,
                      nn::Observer* observer);
 
   nn::RMSNorm attn_norm{nullptr};

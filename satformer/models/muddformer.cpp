@@ -19,8 +19,9 @@ MUDDBlockImpl::MUDDBlockImpl(const MUDDBlockOptions& options, const at::TensorOp
   da = register_module("da", nn::DepthAggregate(options.aggregate, tensors));
 }
 
-at::Tensor MUDDBlockImpl::forward(const nn::Streams& streams, const nn::Sequence& sequence, std::int64_t layer) {
-  const nn::Stream q{streams.q}, k{streams.k}, v{streams.v};
+at::Tensor MUDDBlockImpl::forward(const nn::MuddInputs& streams, const nn::AttentionContext& sequence,
+                                  std::int64_t layer) {
+  const nn::ResidualStream q{streams.q}, k{streams.k}, v{streams.v};
   const nn::AttentionOutput attention = attn->forward(
       {.sources = {{q, attn_norm_q}, {k, attn_norm_k}, {v, attn_norm_v}}, .sequence = sequence, .layer = layer});
   return mlp->forward({streams.r, attention.hidden}, mlp_norm).value();
@@ -52,10 +53,10 @@ double MUDDFormer::initial_std(std::string_view name) const {
 
 at::Tensor MUDDFormer::hidden_states(const ModelInput& input, nn::Observer* observer) {
   const at::Tensor x = embed(input);
-  const nn::Sequence sequence = make_sequence(x, input);
+  const nn::AttentionContext sequence = make_attention_context(x, input);
   nn::DepthHistory history(config().norm_eps);
   history.add(x);
-  nn::Streams streams{x, x, x, x};
+  nn::MuddInputs streams{x, x, x, x};
   for (std::int64_t i = 0; i < num_layers(); ++i) {
     MUDDBlock block = blocks_[static_cast<std::size_t>(i)];
     // In the order in which the backward pass reaches them, so that recomputation adds up the gradients alike.

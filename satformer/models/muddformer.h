@@ -17,7 +17,7 @@ class MUDDBlockImpl : public torch::nn::Module {
  public:
   MUDDBlockImpl(const MUDDBlockOptions& options, const at::TensorOptions& tensors);
   // streams q, k, v, r [B, T, d] each -> X [B, T, d]
-  at::Tensor forward(const nn::Streams& streams, const nn::Sequence& sequence, std::int64_t layer);
+  at::Tensor forward(const nn::MuddInputs& streams, const nn::AttentionContext& sequence, std::int64_t layer);
 
   nn::RMSNorm attn_norm_q{nullptr}, attn_norm_k{nullptr}, attn_norm_v{nullptr};
   nn::Attention attn{nullptr};

@@ -76,7 +76,7 @@ AttentionOutput AttentionImpl::forward(const AttentionInput& input) {
 }
 
 void AttentionImpl::observe(const AttentionInput& input, const AttentionCore& core) {
-  ops::AttentionInputs inputs = core.inputs;
+  ops::MixInputs inputs = core.inputs;
   view_projections(core.projected, core, inputs);
   if (!core.selective) {
     input.observer->static_mix(input.layer, {inputs.lambda1, inputs.lambda2, inputs.v, input.first_values});
@@ -89,7 +89,7 @@ void AttentionImpl::observe(const AttentionInput& input, const AttentionCore& co
 // The weights that the intervention gives become logits of an identity gate: the same pass as ever applies them.
 void AttentionImpl::intervene(const AttentionInput& input, AttentionCore& core) {
   require(!at::GradMode::is_enabled(), "attention: interventions work without gradients only");
-  ops::AttentionInputs inputs = core.inputs;
+  ops::MixInputs inputs = core.inputs;
   view_projections(core.projected, core, inputs);
   const at::Tensor alpha = core.selective ? ops::apply_gate(inputs.logits, inputs.gate)
                                           : inputs.lambda1.expand(inputs.v.sizes().slice(0, 3));

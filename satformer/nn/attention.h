@@ -5,11 +5,11 @@
 
 #include "satformer/fused/attention_core.h"
 #include "satformer/fused/norm_linear.h"
+#include "satformer/nn/attention_context.h"
 #include "satformer/nn/intervention.h"
 #include "satformer/nn/linear.h"
 #include "satformer/nn/observer.h"
 #include "satformer/nn/rms_norm.h"
-#include "satformer/nn/sequence.h"
 #include "satformer/nn/value_mixer.h"
 
 namespace satformer::nn {
@@ -26,7 +26,7 @@ struct AttentionOptions {
 
 // A stream and the norm through which attention reads it.
 struct AttentionSource {
-  const Stream& stream;
+  const ResidualStream& stream;
   const RMSNorm& norm;
 };
 
@@ -35,7 +35,7 @@ struct AttentionInput {
   std::vector<AttentionSource> sources;  // one; with separate_sources those of queries, keys and values
   at::Tensor first_values = {};          // [B, T, H_kv, hd]; needed where the layer has a mixer
   at::Tensor lambda1 = {};               // []; needed where the mixer is static
-  const Sequence& sequence;
+  const AttentionContext& sequence;
   std::int64_t layer = 0;
   bool returns_values = false;
   Observer* observer = nullptr;          // sees the mix as the weights have it

@@ -14,10 +14,10 @@ struct DecoderBlockOptions {
 };
 
 struct DecoderBlockInput {
-  Stream hidden;                 // x [B, T, d]
+  ResidualStream hidden;         // x [B, T, d]
   at::Tensor first_values = {};  // v1 [B, T, H_kv, hd]; needed where the layer mixes values
   at::Tensor lambda1 = {};       // []; needed where the mixer is static
-  const Sequence& sequence;
+  const AttentionContext& sequence;
   std::int64_t layer = 0;
   bool returns_values = false;
   Observer* observer = nullptr;
@@ -25,8 +25,8 @@ struct DecoderBlockInput {
 };
 
 struct DecoderBlockOutput {
-  Stream hidden;      // [B, T, d]
-  at::Tensor values;  // with returns_values: [B, T, H_kv, hd], this layer's raw values
+  ResidualStream hidden;  // [B, T, d]
+  at::Tensor values;      // with returns_values: [B, T, H_kv, hd], this layer's raw values
 };
 
 // The pre-norm block:

@@ -36,7 +36,7 @@ std::vector<at::Tensor> weights_of(const std::vector<RMSNorm>& norms) {
 }  // namespace
 
 void DepthHistory::add(const at::Tensor& x) {
-  hidden_.push_back(share(x));
+  hidden_.push_back(fan_out(x));
   inverse_rms_.push_back(ops::inverse_rms(hidden_.back(), eps_));
 }
 
@@ -66,7 +66,7 @@ at::Tensor DepthAggregateImpl::weights(const DepthHistory& history) {
   return dynamic.unflatten(-1, {options_.num_ways, options_.num_sources}) + static_weight;
 }
 
-Streams DepthAggregateImpl::forward(const DepthHistory& history, Observer* observer, std::int64_t layer) {
+MuddInputs DepthAggregateImpl::forward(const DepthHistory& history, Observer* observer, std::int64_t layer) {
   require(static_cast<std::int64_t>(history.hidden().size()) == options_.num_sources,
           "depth aggregate: expected {} sources, got {}", options_.num_sources, history.hidden().size());
   DepthSum sum;

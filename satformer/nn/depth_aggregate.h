@@ -10,7 +10,7 @@
 namespace satformer::nn {
 
 // The inputs of a block's attention and its residual, [B, T, d] each.
-struct Streams {
+struct MuddInputs {
   at::Tensor q, k, v, r;
 };
 
@@ -45,7 +45,7 @@ class DepthAggregateImpl : public torch::nn::Module {
  public:
   DepthAggregateImpl(const DepthAggregateOptions& options, const at::TensorOptions& tensors);
   // With one way only `r` is defined. The observer is shown w as the depth weights of `layer`.
-  Streams forward(const DepthHistory& history, Observer* observer = nullptr, std::int64_t layer = 0);
+  MuddInputs forward(const DepthHistory& history, Observer* observer = nullptr, std::int64_t layer = 0);
 
   Linear w1{nullptr};                  // [K, d]
   Linear w2{nullptr};                  // [C l, K], row c l + j

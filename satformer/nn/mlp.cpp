@@ -11,7 +11,7 @@ MLPImpl::MLPImpl(const MLPOptions& options, const at::TensorOptions& tensors) {
   down_ = PackedWeight({down_proj});
 }
 
-Stream MLPImpl::forward(const Stream& x, const RMSNorm& norm) {
+ResidualStream MLPImpl::forward(const ResidualStream& x, const RMSNorm& norm) {
   const NormLinearOutput read = norm_linear(x, norm, gate_up_);
   return {read.sum, swiglu_linear(read.y, down_)};
 }

@@ -17,7 +17,7 @@ class MLPImpl : public torch::nn::Module {
  public:
   MLPImpl(const MLPOptions& options, const at::TensorOptions& tensors);
   // x and y, y being still to be added to x.
-  Stream forward(const Stream& x, const RMSNorm& norm);
+  ResidualStream forward(const ResidualStream& x, const RMSNorm& norm);
 
   Linear gate_proj{nullptr};  // [f, d]
   Linear up_proj{nullptr};    // [f, d]

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "satformer/nn/stream.h"
+#include "satformer/nn/residual_stream.h"
 
 namespace satformer::nn {
 
@@ -26,7 +26,7 @@ class RMSNormImpl : public torch::nn::Module {
   RMSNormImpl(const RMSNormOptions& options, const at::TensorOptions& tensors);
   at::Tensor forward(const at::Tensor& x) { return rms_norm(x, weight, eps_); }
   // RMSNorm of the stream, whose pending part is added in the same pass.
-  at::Tensor forward(const Stream& x);
+  at::Tensor forward(const ResidualStream& x);
   double eps() const { return eps_; }
 
   at::Tensor weight;  // [size], 1 at the start

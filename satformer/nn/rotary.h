@@ -2,7 +2,7 @@
 // Rotary position embedding, half-split: with x = (x1, x2) the two halves of a head and angle[p, j] = p theta^(-2j/hd),
 //   y1 = x1 cos(angle) - x2 sin(angle)
 //   y2 = x2 cos(angle) + x1 sin(angle)
-// Source: Su et al. 2021, section 3.4; the half-split layout is GPT-NeoX's. ops::attention_inputs rotates by the
+// Source: Su et al. 2021, section 3.4; the half-split layout is GPT-NeoX's. ops::qk_norm_rope_mix rotates by the
 // tables.
 #include <ATen/core/Tensor.h>
 

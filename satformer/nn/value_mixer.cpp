@@ -11,13 +11,13 @@ StaticMixerImpl::StaticMixerImpl(const StaticMixOptions& options, const at::Tens
   lambda2 = register_parameter("lambda2", at::full({}, options.lambda2, tensors));
 }
 
-void StaticMixerImpl::describe(ops::AttentionInputs& inputs, const at::Tensor& lambda1) const {
+void StaticMixerImpl::describe(ops::MixInputs& inputs, const at::Tensor& lambda1) const {
   require(lambda1.defined(), "static value mixer: got no lambda1");
   inputs.lambda1 = lambda1;
   inputs.lambda2 = lambda2;
 }
 
-void FixedMixerImpl::describe(ops::AttentionInputs& inputs, const at::Tensor& /*lambda1*/) const {
+void FixedMixerImpl::describe(ops::MixInputs& inputs, const at::Tensor& /*lambda1*/) const {
   const at::TensorOptions options = inputs.q.options().dtype(accumulate_dtype(inputs.q));
   inputs.lambda1 = at::full({}, options_.lambda1, options);
   inputs.lambda2 = at::full({}, options_.lambda2, options);
@@ -29,8 +29,6 @@ SelectiveMixerImpl::SelectiveMixerImpl(const SelectiveMixOptions& options, const
   alpha_proj = register_module("alpha_proj", Linear(projection, tensors));
 }
 
-void SelectiveMixerImpl::describe(ops::AttentionInputs& inputs, const at::Tensor& /*lambda1*/) const {
-  inputs.gate = gate_;
-}
+void SelectiveMixerImpl::describe(ops::MixInputs& inputs, const at::Tensor& /*lambda1*/) const { inputs.gate = gate_; }
 
 }  // namespace satformer::nn

@@ -2,13 +2,13 @@
 // How a layer joins the first layer's values v1 to its own values v. A layer without a mixer keeps v.
 //   static     v' = lambda1 v1 + lambda2 v                  ResFormer
 //   selective  v' = v + alpha v1, alpha = gate(u Walpha)    SATFormer
-// A mixer holds the parameters; the arithmetic is part of ops::attention_inputs.
+// A mixer holds the parameters; the arithmetic is part of ops::qk_norm_rope_mix.
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
 
-#include "csrc/ops/attention_inputs.h"
+#include "csrc/ops/qk_norm_rope_mix.h"
 #include "satformer/nn/gates.h"
 #include "satformer/nn/linear.h"
 
@@ -19,7 +19,7 @@ class ValueMixer : public torch::nn::Module {
   // The gate's projection, which reads what Wv reads; empty: no gate.
   virtual Linear gate_projection() { return Linear(nullptr); }
   // Sets gate, lambda1, lambda2. lambda1 []: this layer's entry of the model's, undefined where the mixer has its own.
-  virtual void describe(ops::AttentionInputs& inputs, const at::Tensor& lambda1) const = 0;
+  virtual void describe(ops::MixInputs& inputs, const at::Tensor& lambda1) const = 0;
 };
 
 struct StaticMixOptions {
@@ -30,7 +30,7 @@ struct StaticMixOptions {
 class StaticMixerImpl : public ValueMixer {
  public:
   StaticMixerImpl(const StaticMixOptions& options, const at::TensorOptions& tensors);
-  void describe(ops::AttentionInputs& inputs, const at::Tensor& lambda1) const override;
+  void describe(ops::MixInputs& inputs, const at::Tensor& lambda1) const override;
 
   at::Tensor lambda2;
 };
@@ -45,7 +45,7 @@ struct FixedMixOptions {
 class FixedMixerImpl : public ValueMixer {
  public:
   explicit FixedMixerImpl(const FixedMixOptions& options) : options_(options) {}
-  void describe(ops::AttentionInputs& inputs, const at::Tensor& lambda1) const override;
+  void describe(ops::MixInputs& inputs, const at::Tensor& lambda1) const override;
 
  private:
   FixedMixOptions options_;
@@ -63,7 +63,7 @@ class SelectiveMixerImpl : public ValueMixer {
  public:
   SelectiveMixerImpl(const SelectiveMixOptions& options, const at::TensorOptions& tensors);
   Linear gate_projection() override { return alpha_proj; }
-  void describe(ops::AttentionInputs& inputs, const at::Tensor& lambda1) const override;
+  void describe(ops::MixInputs& inputs, const at::Tensor& lambda1) const override;
 
   Linear alpha_proj{nullptr};  // Walpha [H_kv, d]
 

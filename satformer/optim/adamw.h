@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "satformer/core/share.h"
+#include "satformer/core/range.h"
 #include "satformer/optim/parameter_groups.h"
 
 namespace satformer::optim {

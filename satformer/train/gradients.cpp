@@ -4,7 +4,7 @@
 
 namespace satformer::train {
 
-LossTotal accumulate_gradients(MicroBatch& micro_batch, const TrainingData& data, const SampleRange& samples,
+LossTotal accumulate_gradients(ForwardBackward& micro_batch, const TrainingData& data, const SampleRange& samples,
                                std::int64_t micro_batch_size, const std::function<void()>& before_last) {
   LossTotal total;
   micro_batch.loss_sum().zero_();

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "satformer/data/batch.h"
-#include "satformer/train/micro_batch.h"
+#include "satformer/train/forward_backward.h"
 
 namespace satformer::train {
 
@@ -29,7 +29,7 @@ struct LossTotal {
 // samples at a time. Dividing by num_targets afterwards gives the gradient of the token-weighted mean, however the
 // samples were cut. Waits for the device once, at the end. `before_last` is called before the last micro-batch, where
 // there is one.
-LossTotal accumulate_gradients(MicroBatch& micro_batch, const TrainingData& data, const SampleRange& samples,
+LossTotal accumulate_gradients(ForwardBackward& micro_batch, const TrainingData& data, const SampleRange& samples,
                                std::int64_t micro_batch_size, const std::function<void()>& before_last = {});
 
 }  // namespace satformer::train

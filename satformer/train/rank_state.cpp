@@ -45,7 +45,7 @@ void gather_moments(distributed::World& world, const optim::AdamW& optimizer, co
                     const std::string& prefix, const Transfer& transfer, std::map<std::string, at::Tensor>& into) {
   const FlatList mine(own, optimizer.parameters().front().options());
   std::optional<FlatList> all;
-  if (world.first()) {
+  if (world.is_rank_zero()) {
     std::vector<at::Tensor> whole;
     for (const optim::ParameterGroup& group : optimizer.groups()) {
       for (const auto& [name, tensor] : group.parameters) {
@@ -74,8 +74,8 @@ void require_same_start(distributed::World& world, const StartFacts& facts) {
                             {"checkpoint to start from (checksum)", facts.checkpoint_checksum}});
 }
 
-void share_parameters(distributed::World& world, const optim::AdamW& optimizer, const DistributedConfig& config) {
-  if (world.alone()) return;
+void broadcast_parameters(distributed::World& world, const optim::AdamW& optimizer, const DistributedConfig& config) {
+  if (world.size() == 1) return;
   broadcast_list(world, flat_parameters(optimizer), /*root=*/0, transfer(config, 1, "the broadcast of parameters"));
 }
 
@@ -91,7 +91,7 @@ std::map<std::string, at::Tensor> gather_optimizer_state(distributed::World& wor
   const Transfer each = transfer(config, world.size(), "the collection of the optimiser's state");
   gather_moments(world, optimizer, optimizer.exp_avgs(), "exp_avg.", each, state);
   gather_moments(world, optimizer, optimizer.exp_avg_sqs(), "exp_avg_sq.", each, state);
-  if (world.first()) state.merge(optimizer.steps());
+  if (world.is_rank_zero()) state.merge(optimizer.steps());
   return state;
 }
 

@@ -27,9 +27,9 @@ struct StartFacts {
 void require_same_start(distributed::World& world, const StartFacts& facts);
 
 // Overwrites every parameter with that of rank 0.
-void share_parameters(distributed::World& world, const optim::AdamW& optimizer, const DistributedConfig& config);
+void broadcast_parameters(distributed::World& world, const optim::AdamW& optimizer, const DistributedConfig& config);
 
-// After a step of an optimiser that owns world.share(num_elements()): gives every rank the others' parts of the
+// After a step of an optimiser that owns world.partition(num_elements()): gives every rank the others' parts of the
 // parameters.
 void gather_parameters(distributed::World& world, const optim::AdamW& optimizer, const DistributedConfig& config);
 

@@ -40,13 +40,13 @@ Trainer::Trainer(RunConfig config, TrainerOptions options)
   state_.data_fingerprint = fingerprint_of(*data_);
   if (checkpoint) restore(*checkpoint);
   start_together(checkpoint ? fmt::format("{:08x}", crc32_of_file(*checkpoint / kManifestFile)) : std::string());
-  if (world_.first()) describe_run();
+  if (world_.is_rank_zero()) describe_run();
 }
 
 // Rank 0 decides: it is the one that writes the run's folder.
 std::optional<std::filesystem::path> Trainer::agreed_checkpoint() {
   std::string chosen;
-  if (world_.first()) {
+  if (world_.is_rank_zero()) {
     chosen = choose_checkpoint(options_.output, options_.resume).value_or(std::filesystem::path()).string();
   }
   chosen = world_.broadcast_text(chosen, /*root=*/0, "the choice of a checkpoint");
@@ -70,9 +70,9 @@ void Trainer::make_model_and_optimizer() {
   model_->set_activation_checkpointing(training.gradient_checkpointing);
   const std::vector<optim::NamedParameter> parameters = named_parameters(*model_);
   const auto owned =
-      config_.distributed.shard_optimizer ? std::optional(world_.share(model_->num_parameters())) : std::nullopt;
+      config_.distributed.shard_optimizer ? std::optional(world_.partition(model_->num_parameters())) : std::nullopt;
   optimizer_.emplace(optim::make_parameter_groups(parameters, training.weight_decay), training.adamw, owned);
-  micro_batch_.emplace(*model_, options_.device, options_.dtype, training.cuda_graph);
+  forward_backward_.emplace(*model_, options_.device, options_.dtype, training.cuda_graph);
   std::vector<at::Tensor> tensors;
   for (const optim::NamedParameter& parameter : parameters) tensors.push_back(parameter.tensor);
   const auto bucket_bytes = static_cast<std::int64_t>(config_.distributed.bucket_mb * (1 << 20));
@@ -83,13 +83,13 @@ void Trainer::make_model_and_optimizer() {
 void Trainer::restore(const std::filesystem::path& checkpoint) {
   const auto accept = [&](const TrainerState& state) {
     check_resume(config_, state_.data_fingerprint, state, checkpoint);
-    if (world_.first()) note_changes(config_, state);
+    if (world_.is_rank_zero()) note_changes(config_, state);
   };
   state_ = load_checkpoint(checkpoint, *model_, *optimizer_, accept);
   state_.config = config_.values;
   const std::filesystem::path own = checkpoint_path(options_.output, state_.step);
   if (std::filesystem::exists(own) && std::filesystem::equivalent(own, checkpoint)) checkpoint_ = own;
-  if (world_.first()) note(fmt::format("resuming from {} at step {}", checkpoint.string(), state_.step));
+  if (world_.is_rank_zero()) note(fmt::format("resuming from {} at step {}", checkpoint.string(), state_.step));
 }
 
 // From here on all ranks are in the same state.
@@ -97,7 +97,7 @@ void Trainer::start_together(const std::string& checkpoint_checksum) {
   require_same_start(
       world_, {config_, state_, named_parameters(*model_), options_.validation_fingerprint, checkpoint_checksum});
   checkpoint_ = world_.broadcast_text(checkpoint_.string(), /*root=*/0, "the name of the checkpoint");
-  share_parameters(world_, *optimizer_, config_.distributed);
+  broadcast_parameters(world_, *optimizer_, config_.distributed);
 }
 
 void Trainer::describe_run() const {
@@ -108,7 +108,7 @@ void Trainer::describe_run() const {
   note(fmt::format("model {}: {} parameters, {} on {}", config_.model.architecture, model_->num_parameters(),
                    options_.dtype == c10::ScalarType::Float ? "float32" : "bfloat16", options_.device.str()));
   for (const optim::ParameterGroup& group : optimizer_->groups()) note(optim::describe(group));
-  if (!world_.alone()) {
+  if (world_.size() > 1) {
     note(fmt::format("{} ranks, {} buckets of gradients{}", world_.size(), reducer_->num_buckets(),
                      config_.distributed.shard_optimizer ? ", the optimiser's moments divided over the ranks" : ""));
   }
@@ -123,12 +123,12 @@ StepMetrics Trainer::step() {
   metrics.learning_rate = optim::learning_rate(training.schedule, state_.step);
 
   const SampleRange samples{state_.samples, training.sequences_per_step()};
-  const Range own = world_.share(samples.count);
-  LossTotal total = accumulate_gradients(*micro_batch_, *data_, {samples.first + own.begin, own.size()},
+  const Range own = world_.partition(samples.count);
+  LossTotal total = accumulate_gradients(*forward_backward_, *data_, {samples.first + own.begin, own.size()},
                                          training.micro_batch_size, [this] { reducer_->arm(); });
   sum_over_ranks(total);
   metrics.skipped = !update(total, metrics);
-  optimizer_->zero_grad(micro_batch_->keeps_gradients());
+  optimizer_->zero_grad(forward_backward_->keeps_gradients());
 
   state_.step += 1;
   state_.samples += samples.count;
@@ -149,7 +149,7 @@ StepMetrics Trainer::step() {
 
 // The step's loss and gradients from those of the ranks' parts of it.
 void Trainer::sum_over_ranks(LossTotal& total) {
-  if (world_.alone()) return;
+  if (world_.size() == 1) return;
   const at::Tensor used = reducer_->end_pass();
   const bool stop = options_.stop_requested && options_.stop_requested();
   const at::Tensor own =
@@ -170,7 +170,7 @@ bool Trainer::update(const LossTotal& total, StepMetrics& metrics) {
   metrics.grad_norm = optim::global_norm(gradients) / targets;
   if (!std::isfinite(metrics.loss) || !std::isfinite(metrics.grad_norm)) return false;
   optimizer_->step(metrics.learning_rate, optim::clip_factor(metrics.grad_norm, config_.training.grad_clip) / targets);
-  if (config_.distributed.shard_optimizer && !world_.alone()) {
+  if (config_.distributed.shard_optimizer && world_.size() > 1) {
     gather_parameters(world_, *optimizer_, config_.distributed);
   }
   return true;
@@ -180,7 +180,7 @@ TrainingResult Trainer::run() {
   const std::int64_t max_steps = config_.training.schedule.max_steps;
   std::optional<FileDescriptor> lock;
   Outputs outputs;
-  if (world_.first()) {
+  if (world_.is_rank_zero()) {
     std::filesystem::create_directories(options_.output);
     lock.emplace(lock_folder(options_.output));
     open_outputs(outputs);
@@ -217,13 +217,13 @@ void Trainer::Outputs::add(const Metrics& metrics) {
 }
 
 bool Trainer::stop_wanted() const {
-  return world_.alone() ? options_.stop_requested && options_.stop_requested() : stop_agreed_;
+  return world_.size() == 1 ? options_.stop_requested && options_.stop_requested() : stop_agreed_;
 }
 
 // Ranks compute the same updates; one whose memory or processor errs is found here.
 void Trainer::check_parameters() {
   const std::int64_t interval = config_.distributed.check_interval;
-  if (interval == 0 || state_.step % interval != 0 || world_.alone()) return;
+  if (interval == 0 || state_.step % interval != 0 || world_.size() == 1) return;
   std::vector<std::pair<std::string, at::Tensor>> parameters;
   for (const auto& [name, tensor] : named_parameters(*model_)) parameters.emplace_back(name, tensor);
   require_equal_tensors(world_, parameters, fmt::format("after step {}", state_.step));
@@ -263,9 +263,9 @@ void Trainer::validate(Outputs& outputs) {
 void Trainer::save(Outputs& outputs) {
   if (!checkpoint_.empty()) return;
   std::map<std::string, at::Tensor> gathered;
-  const bool sharded = config_.distributed.shard_optimizer && !world_.alone();
+  const bool sharded = config_.distributed.shard_optimizer && world_.size() > 1;
   if (sharded) gathered = gather_optimizer_state(world_, *optimizer_, config_.distributed);
-  if (world_.first()) {
+  if (world_.is_rank_zero()) {
     outputs.writer->sync();  // a checkpoint on the disk has its metrics on the disk
     const CheckpointContents contents{*model_, *optimizer_, state_, tokenizer_, sharded ? &gathered : nullptr};
     save_checkpoint(options_.output, contents, config_.checkpointing.keep_last);

@@ -95,7 +95,7 @@ class Trainer {
   std::optional<TrainingData> data_;
   std::shared_ptr<models::LanguageModel> model_;
   std::optional<optim::AdamW> optimizer_;
-  std::optional<MicroBatch> micro_batch_;
+  std::optional<ForwardBackward> forward_backward_;
   std::optional<distributed::GradientReducer> reducer_;
   TrainerState state_;
   std::string tokenizer_;             // tokenizer.model of the data, read once; empty: none

@@ -182,7 +182,7 @@ bool try_complete_warp_operation() {
 
 // The running thread arrives; returns its result when the rendezvous is complete.
 template <typename TryComplete>
-std::uint64_t meet(Op op, const WarpCall& call, Site site, const TryComplete& try_complete) {
+std::uint64_t rendezvous(Op op, const WarpCall& call, Site site, const TryComplete& try_complete) {
   const unsigned self = running_block.current;
   Thread& thread = current();
   thread.op = op;
@@ -238,7 +238,7 @@ std::string describe_deadlock() {
 unsigned active_mask() { return ~running_block.lanes_gone[running_block.current / kWarpLanes]; }
 
 std::uint64_t meet_block(Op op, std::uint64_t value, Site site) {
-  return meet(op, {0, value}, site, [] {
+  return rendezvous(op, {0, value}, site, [] {
     if (++running_block.at_barrier + running_block.done != running_block.size()) return false;
     complete_barrier();
     return true;
@@ -246,7 +246,7 @@ std::uint64_t meet_block(Op op, std::uint64_t value, Site site) {
 }
 
 std::uint64_t meet_warp(Op op, const WarpCall& call, Site site) {
-  return meet(op, call, site, [] {
+  return rendezvous(op, call, site, [] {
     const unsigned warp = running_block.current / kWarpLanes, lane = running_block.current % kWarpLanes;
     const WarpCall& made = current().call;
     if ((made.mask >> lane & 1) == 0) fail(where(current()) + ": the mask does not name the calling thread");

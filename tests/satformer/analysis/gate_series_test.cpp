@@ -41,7 +41,7 @@ TEST_CASE("a series of gates by hand", "[analysis]") {
   CHECK(series.count() == 4);
   CHECK(series.mean() == 0.078125);
   CHECK(series.mean_magnitude() == 0.203125);
-  CHECK(series.zero_share() == 0.25);
+  CHECK(series.zero_fraction() == 0.25);
   CHECK(series.below_shares() == std::vector<double>{0.5, 0.75});
   CHECK(series.open_share() == 0.75);
   CHECK(series.mean_while_open() == Approx(0.3125 / 3));

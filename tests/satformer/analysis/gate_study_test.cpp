@@ -66,7 +66,7 @@ TEST_CASE("the study's gates are those that the model uses, each token once", "[
       CHECK(series.mean() == Approx(column.mean().item<double>()).epsilon(1e-5));
       CHECK(series.standard_deviation() ==
             Approx((column - column.mean()).square().mean().sqrt().item<double>()).epsilon(1e-5));
-      CHECK(series.zero_share() == Approx(column.eq(0).to(at::kDouble).mean().item<double>()));
+      CHECK(series.zero_fraction() == Approx(column.eq(0).to(at::kDouble).mean().item<double>()));
       CHECK(series.contribution().mean() == Approx(contribution.select(1, head).mean().item<double>()).epsilon(1e-5));
       for (std::int64_t t = 0; t < 40; ++t) {
         CHECK(collector.text_alpha(2 * i + head, t) == Approx(column[t].item<double>()).epsilon(1e-5).margin(1e-7));
@@ -93,8 +93,8 @@ TEST_CASE("half of a new model's ReLU gates are zero", "[analysis]") {
   TinyStudy study;
   const GateCollector collector = collect_gates(*study.model, study.stream(), {});
   // 2 layers of 2 heads: each head's logits share a direction, so that few heads scatter widely about the half.
-  CHECK(collector.model().zero_share() > 0.3);
-  CHECK(collector.model().zero_share() < 0.7);
+  CHECK(collector.model().zero_fraction() > 0.3);
+  CHECK(collector.model().zero_fraction() < 0.7);
 }
 
 TEST_CASE("positions count from the start of each document where the mask does", "[analysis]") {

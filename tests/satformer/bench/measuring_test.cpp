@@ -94,7 +94,7 @@ TEST_CASE("operators belong to the parts of a step", "[bench]") {
   CHECK(part_of("aten::_fused_adamw_") == Part::optimizer);
   CHECK(part_of("aten::_foreach_norm") == Part::optimizer);
   CHECK(part_of("satformer::gated_value_mix_backward") == Part::fused_passes);
-  CHECK(part_of("satformer::attention_inputs") == Part::fused_passes);  // what goes before attention
+  CHECK(part_of("satformer::qk_norm_rope_mix") == Part::fused_passes);  // what goes before attention
   CHECK(part_of("satformer::adamw_") == Part::optimizer);
   CHECK(part_of("satformer::sum_of_squares") == Part::optimizer);
   CHECK(part_of("autograd::engine::evaluate_function: ScaledDotProductAttentionBackward0") == Part::other);

@@ -11,8 +11,8 @@ using namespace satformer::distributed;
 using Catch::Matchers::Contains;
 using Variables = std::map<std::string, std::string>;
 
-std::optional<Place> place(const Variables& variables) {
-  return place_from_environment([&](const char* name) {
+std::optional<RankInfo> place(const Variables& variables) {
+  return rank_from_environment([&](const char* name) {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
   });
@@ -36,7 +36,7 @@ Variables without(Variables variables, const std::string& name) {
 }  // namespace
 
 TEST_CASE("a rank's place from torchrun's variables", "[distributed]") {
-  const Place found = place(kTorchrun).value();
+  const RankInfo found = place(kTorchrun).value();
   CHECK(found.rank == 3);
   CHECK(found.size == 4);
   CHECK(found.local_rank == 1);
@@ -47,7 +47,7 @@ TEST_CASE("a rank's place from torchrun's variables", "[distributed]") {
 }
 
 TEST_CASE("a rank's place from Slurm's variables", "[distributed]") {
-  const Place found = place(kSlurm).value();
+  const RankInfo found = place(kSlurm).value();
   CHECK(found.rank == 5);
   CHECK(found.size == 8);
   CHECK(found.local_rank == 1);

@@ -61,7 +61,7 @@ void shares(World& world) {
   const std::vector<at::Tensor> tensors = make();
   const FlatList list(tensors, at::kFloat);
   REQUIRE(list.size() == kCount);
-  const Range own = world.share(kCount);
+  const Range own = world.partition(kCount);
   list.copy_in(own.begin, expected.slice(0, own.begin, own.end));
   gather_shares(world, kCount, list, /*first=*/0, &list, {.elements = 2, .name = "shares"});
   const at::Tensor all = list.empty(kCount);
@@ -71,9 +71,10 @@ void shares(World& world) {
   // The same where a rank holds its own part alone, and rank 0 alone wants all.
   const FlatList mine({expected.slice(0, own.begin, own.end).clone()}, at::kFloat);
   const FlatList target(make(), at::kFloat);
-  gather_shares(world, kCount, mine, own.begin, world.first() ? &target : nullptr, {.elements = 3, .name = "shares"});
+  gather_shares(world, kCount, mine, own.begin, world.is_rank_zero() ? &target : nullptr,
+                {.elements = 3, .name = "shares"});
   target.copy_out(0, all);
-  CHECK(at::equal(all, world.first() ? expected : at::zeros({kCount})));
+  CHECK(at::equal(all, world.is_rank_zero() ? expected : at::zeros({kCount})));
 
   broadcast_list(world, target, /*root=*/0, {.elements = 4, .name = "a broadcast"});
   target.copy_out(0, all);
@@ -106,7 +107,7 @@ void reduce_rows(World& world, std::int64_t rows, std::int64_t bucket_bytes, boo
   GradientReducer reducer(world, own.parameters(), {.bucket_bytes = bucket_bytes, .overlap = overlap});
   for (int step = 0; step < 2; ++step) {
     for (std::int64_t row = 0; row < rows; ++row) reference.backward(row);
-    const Range part = world.share(rows);
+    const Range part = world.partition(rows);
     for (std::int64_t row = part.begin; row < part.end; ++row) {
       if (row + 1 == part.end) reducer.arm();
       own.backward(row);
@@ -230,9 +231,9 @@ TEST_CASE("a rank of a scenario", "[.rank]") {
   };
   std::unique_ptr<distributed::World> world;
   try {
-    world = std::make_unique<distributed::World>(distributed::place_from_environment().value(), options);
+    world = std::make_unique<distributed::World>(distributed::rank_from_environment().value(), options);
     testing::scenarios().at(name)(*world);
-    world->leave();
+    world->shutdown();
   } catch (const Error& error) {
     if (world) world->report_failure(error.what());
     fmt::print(stderr, "{}\n", error.what());

@@ -313,7 +313,7 @@ TEST_CASE("the saved code calls the operators by name, one class for equal layer
     const auto [data, size] = reader.getRecord(record);
     code += std::string(static_cast<const char*>(data.get()), size);
   }
-  for (const char* name : {"gated_value_mix", "attention_inputs", "rms_norm", "add_rms_norm"}) {
+  for (const char* name : {"gated_value_mix", "qk_norm_rope_mix", "rms_norm", "add_rms_norm"}) {
     CHECK_THAT(code, Catch::Contains(std::string("ops.satformer.") + name + "("));
   }
   for (const char* name : {"Linear", "RMSNorm", "MLP", "MixingAttention", "MixingBlock", "SelectiveMix"}) {

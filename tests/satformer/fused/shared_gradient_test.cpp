@@ -31,7 +31,7 @@ struct Depth {
   }
 
   at::Tensor run(bool shared, bool checkpointed) const {
-    const auto remember = [&](const at::Tensor& y) { return shared ? share(y) : y; };
+    const auto remember = [&](const at::Tensor& y) { return shared ? fan_out(y) : y; };
     std::vector<at::Tensor> outputs{remember(x)};
     at::Tensor y = x;
     for (std::size_t l = 0; l < weights.size(); ++l) {
@@ -90,16 +90,16 @@ TEST_CASE("a shared buffer is empty after every backward pass", "[nn]") {
 
 TEST_CASE("readers that know no buffer are served as ever", "[nn]") {
   const at::Tensor x = at::randn({3, 4}, at::kDouble).requires_grad_();
-  const at::Tensor shared = share(x);
+  const at::Tensor shared = fan_out(x);
   CHECK(shared_gradient(shared));
   CHECK_FALSE(shared_gradient(x));
   CHECK_FALSE(shared_gradient(shared.detach()));
-  CHECK_FALSE(shared_gradient(share(x.detach())));
+  CHECK_FALSE(shared_gradient(fan_out(x.detach())));
   const at::Tensor got = torch::autograd::grad({(shared * shared).sum() + 3 * shared.sum()}, {x})[0];
   CHECK(at::equal(got, 2 * x.detach() + 3));
   {
     const at::NoGradGuard no_grad;
-    CHECK_FALSE(shared_gradient(share(x)));
+    CHECK_FALSE(shared_gradient(fan_out(x)));
   }
   CHECK_FALSE(shared_gradient(at::Tensor()));
 }

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <functional>
 
+#include "satformer/nn/attention_context.h"
 #include "satformer/nn/cross_entropy.h"
 #include "satformer/nn/rms_norm.h"
 #include "satformer/nn/rotary.h"
-#include "satformer/nn/sequence.h"
 
 #include "tests/catch.h"
 
@@ -146,7 +146,8 @@ TEST_CASE("documents of any length", "[nn]") {
 TEST_CASE("masks", "[nn]") {
   const at::Tensor hidden = at::zeros({2, 6, 8});
   const auto mask = [&](std::optional<std::int64_t> window, const at::Tensor& documents) {
-    return nn::make_sequence(hidden, {}, documents, {.head_dim = 4, .rope_theta = 1e4, .window_size = window}).mask;
+    return nn::make_attention_context(hidden, {}, documents, {.head_dim = 4, .rope_theta = 1e4, .window_size = window})
+        .mask;
   };
   CHECK_FALSE(mask(std::nullopt, {}).defined());
   CHECK_FALSE(mask(6, {}).defined());  // as wide as the sequence: causal and nothing else

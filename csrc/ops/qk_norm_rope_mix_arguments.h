@@ -1,0 +1,27 @@
+#pragma once
+// Checks of the operators' arguments, shared by every dispatch key, and what the kernels write. The checks use symbolic
+// sizes so that the same code serves tracing. Each throws a c10::Error that names the operator.
+#include <array>
+
+#include "csrc/ops/qk_norm_rope_mix.h"
+#include "csrc/ops/value_mix.h"
+
+namespace satformer::ops {
+
+void check_qk_norm_rope_mix(const MixInputs& in);
+void check_qk_norm_rope_mix_backward(const MixInputs& in, const MixOutputs& grads, const MixGradientTargets& targets);
+
+inline ValueMix value_mix(const MixInputs& in) {
+  if (!in.first_values.defined()) return ValueMix::kNone;
+  return in.logits.defined() ? ValueMix::kSelective : ValueMix::kStatic;
+}
+
+// For checked arguments: empty outputs, v' undefined where it is not to be written.
+MixOutputs empty_operands(const MixInputs& in);
+// For checked arguments: empty gradients, undefined where not wanted, or absent with what they are the gradients of, or
+// added to a target.
+MixGradients empty_gradients(const MixInputs& in, const MixGradientTargets& targets, std::array<bool, 5> output_mask);
+// The gradients with contiguous last dimensions: copies where they are not.
+MixOutputs contiguous_rows(const MixOutputs& grads);
+
+}  // namespace satformer::ops

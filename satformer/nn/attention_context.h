@@ -1,0 +1,45 @@
+#pragma once
+// What all layers of one forward pass share: the rotation of each position, and who attends to whom.
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "satformer/nn/rotary.h"
+
+namespace satformer::nn {
+
+struct AttentionContextOptions {
+  std::int64_t head_dim = 0;
+  double rope_theta = 10000.0;
+  std::optional<std::int64_t> window_size;  // token t attends to t - window_size + 1 .. t; absent: to 0 .. t
+};
+
+// Documents that follow one another in B rows of T tokens, none in more than one row.
+struct Documents {
+  at::Tensor offsets;  // int32 [n + 1]: where each begins among the B T tokens, then B T
+  std::int64_t longest = 0;
+};
+
+struct AttentionContext {
+  RotaryTables rotary;
+  // Added to the attention scores: 0 or -infinity, [T, T] or [B, 1, T, T]. Undefined: causal and nothing else, which
+  // the attention kernels know how to do without a mask.
+  at::Tensor mask = {};
+  // In place of a mask, where the attention kernel takes documents of any length (CUDA in bfloat16 or float16); then
+  // also the window, absent without one.
+  std::optional<Documents> documents = {};
+  std::optional<std::int64_t> window_size = {};
+};
+
+// hidden        [B, T, d]       what enters the first layer: gives size, device and dtype
+// positions     int64 [B, T]    undefined: 0 .. T-1
+// document_ids  int64 [B, T]    undefined: one document; else tokens attend inside their own id only. On the CPU, also
+//                               for a hidden on a GPU: there the host would wait to read them
+AttentionContext make_attention_context(const at::Tensor& hidden, const at::Tensor& positions,
+                                        const at::Tensor& document_ids, const AttentionContextOptions& options);
+
+// The documents of ids on the CPU; none where an id comes back after another one, which only a mask can say.
+std::optional<Documents> find_documents(const at::Tensor& document_ids);
+
+}  // namespace satformer::nn
