@@ -6,6 +6,7 @@
 
 #include "csrc/ops/causal_attention.h"
 #include "csrc/ops/causal_attention_reference.h"
+#include "csrc/ops/dispatch.h"
 
 namespace satformer::ops {
 namespace {
@@ -53,6 +54,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> causal_attention_backward_autogra
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, Autograd, library) {
-  library.impl("causal_attention", &satformer::ops::causal_attention_autograd);
-  library.impl("causal_attention_backward", &satformer::ops::causal_attention_backward_autograd);
+  using namespace satformer::ops;
+
+  implement<"causal_attention", &causal_attention_autograd>(library);
+  implement<"causal_attention_backward", &causal_attention_backward_autograd>(library);
 }

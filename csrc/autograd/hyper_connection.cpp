@@ -5,7 +5,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include "csrc/ops/hyper_connection_calls.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/hyper_connection_checks.h"
 
 namespace satformer::ops {
 namespace {
@@ -13,39 +14,47 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-OptionalTensor optional(const at::Tensor& x) { return x.defined() ? OptionalTensor(x) : std::nullopt; }
+HyperConnectionRead call_hyper_connection_read(const HyperConnectionArguments& a) {
+  static const Operator<decltype(call_hyper_connection_read)> op("satformer::hyper_connection_read");
+  return op(a);
+}
+
+HyperConnectionGradients call_hyper_connection_read_backward(const HyperConnectionReadGradients& grads,
+                                                             const HyperConnectionArguments& a,
+                                                             const at::Tensor& kept) {
+  static const Operator<decltype(call_hyper_connection_read_backward)> op("satformer::hyper_connection_read_backward");
+  return op(grads, a, kept);
+}
+
+void call_hyper_connection_write_in_place(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
+  static const Operator<decltype(call_hyper_connection_write_in_place)> op("satformer::hyper_connection_write_");
+  op(mixed, beta, out);
+}
 
 struct Read : torch::autograd::Function<Read> {
   static constexpr bool is_traceable = true;
 
-  static variable_list forward(AutogradContext* context, const at::Tensor& streams, const at::Tensor& static_alpha,
-                               const at::Tensor& static_beta, const OptionalTensor& norm_weight,
-                               const OptionalTensor& norm_bias, const OptionalTensor& dynamic_alpha_proj,
-                               const OptionalTensor& dynamic_beta_proj, const OptionalTensor& dynamic_alpha_scale,
-                               const OptionalTensor& dynamic_beta_scale, double norm_eps, bool use_tanh) {
+  static variable_list forward(AutogradContext* context, const HyperConnectionArguments& a,
+                               at::TensorList /*tensors*/) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    auto [input, mixed, beta, kept] =
-        hyper_read_operator().call(streams, static_alpha, static_beta, norm_weight, norm_bias, dynamic_alpha_proj,
-                                   dynamic_beta_proj, dynamic_alpha_scale, dynamic_beta_scale, norm_eps, use_tanh);
-    const auto tensor = [](const OptionalTensor& x) { return x.value_or(at::Tensor()); };
-    context->save_for_backward({streams, static_alpha, static_beta, tensor(norm_weight), tensor(norm_bias),
-                                tensor(dynamic_alpha_proj), tensor(dynamic_beta_proj), tensor(dynamic_alpha_scale),
-                                tensor(dynamic_beta_scale), kept});
-    context->saved_data["norm_eps"] = norm_eps;
-    context->saved_data["use_tanh"] = use_tanh;
-    context->mark_non_differentiable({kept});
-    return {input, mixed, beta, kept};
+    const HyperConnectionRead out = call_hyper_connection_read(a);
+    save_fields(context, a, a, {out.kept});
+    context->mark_non_differentiable({out.kept});
+    return {out.input, out.mixed, out.beta, out.kept};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const variable_list s = context->get_saved_variables();
-    auto [streams, static_alpha, static_beta, norm_weight, norm_bias, alpha_proj, beta_proj, alpha_scale, beta_scale] =
-        hyper_read_backward_operator().call(grads[0], grads[1], grads[2], s[0], s[1], s[2], optional(s[3]),
-                                            optional(s[4]), optional(s[5]), optional(s[6]), optional(s[7]),
-                                            optional(s[8]), context->saved_data["norm_eps"].toDouble(),
-                                            context->saved_data["use_tanh"].toBool(), s[9]);
-    return {streams,   static_alpha, static_beta, norm_weight, norm_bias, alpha_proj,
-            beta_proj, alpha_scale,  beta_scale,  {},          {}};
+    variable_list more;
+    const auto a = saved_fields<HyperConnectionArguments>(context, &more);
+    const HyperConnectionGradients out =
+        call_hyper_connection_read_backward({grads[0], grads[1], grads[2]}, a, more[0]);
+    HyperConnectionArguments to;
+    to.streams = out.streams;
+    to.static_alpha = out.static_alpha, to.static_beta = out.static_beta;
+    to.norm_weight = out.norm_weight, to.norm_bias = out.norm_bias;
+    to.dynamic_alpha_proj = out.dynamic_alpha_proj, to.dynamic_beta_proj = out.dynamic_beta_proj;
+    to.dynamic_alpha_scale = out.dynamic_alpha_scale, to.dynamic_beta_scale = out.dynamic_beta_scale;
+    return gradients_for(context, to);
   }
 };
 
@@ -53,7 +62,7 @@ struct Read : torch::autograd::Function<Read> {
 variable_list backward_of_write(AutogradContext* context, const variable_list& grads) {
   const variable_list saved = context->get_saved_variables();
   if (!context->needs_input_grad(1) && !context->needs_input_grad(2)) return {grads[0], {}, {}};
-  auto [beta, out] = hyper_write_backward_operator().call(grads[0], saved[0], saved[1]);
+  auto [beta, out] = hyper_connection_write_backward(grads[0], saved[0], saved[1]);
   return {grads[0], beta, out};
 }
 
@@ -64,7 +73,7 @@ struct Write : torch::autograd::Function<Write> {
                             const at::Tensor& out) {
     const at::AutoDispatchBelowADInplaceOrView below;
     context->save_for_backward({beta, out});
-    return hyper_write_operator().call(mixed, beta, out);
+    return hyper_connection_write(mixed, beta, out);
   }
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     return backward_of_write(context, grads);
@@ -77,7 +86,7 @@ struct WriteInPlace : torch::autograd::Function<WriteInPlace> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& mixed, const at::Tensor& beta,
                             const at::Tensor& out) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    hyper_write_in_place_operator().call(mixed, beta, out);
+    call_hyper_connection_write_in_place(mixed, beta, out);
     context->save_for_backward({beta, out});
     context->mark_dirty({mixed});
     return mixed;
@@ -87,60 +96,49 @@ struct WriteInPlace : torch::autograd::Function<WriteInPlace> {
   }
 };
 
-ReadTuple read_autograd(const at::Tensor& streams, const at::Tensor& static_alpha, const at::Tensor& static_beta,
-                        const OptionalTensor& norm_weight, const OptionalTensor& norm_bias,
-                        const OptionalTensor& dynamic_alpha_proj, const OptionalTensor& dynamic_beta_proj,
-                        const OptionalTensor& dynamic_alpha_scale, const OptionalTensor& dynamic_beta_scale,
-                        double norm_eps, bool use_tanh) {
-  const variable_list out = Read::apply(streams, static_alpha, static_beta, norm_weight, norm_bias, dynamic_alpha_proj,
-                                        dynamic_beta_proj, dynamic_alpha_scale, dynamic_beta_scale, norm_eps, use_tanh);
+HyperConnectionRead hyper_connection_read_autograd(const HyperConnectionArguments& a) {
+  const std::vector<at::Tensor> tensors = tensors_of(a);
+  const variable_list out = Read::apply(a, at::TensorList(tensors));
   return {out[0], out[1], out[2], out[3]};
 }
 
-at::Tensor write_autograd(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
+at::Tensor hyper_connection_write_autograd(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
   return Write::apply(mixed, beta, out);
 }
 
-void write_in_place_autograd(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
+void hyper_connection_write_in_place_autograd(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
   // Before anything is written: apply() would refuse a leaf only after its values are gone.
   torch::autograd::check_inplace(mixed, mixed.requires_grad() || beta.requires_grad() || out.requires_grad());
   WriteInPlace::apply(mixed, beta, out);
 }
 
-void check_not_differentiated(const char* op, std::initializer_list<OptionalTensor> tensors) {
-  if (!at::GradMode::is_enabled()) return;
-  for (const OptionalTensor& x : tensors) {
-    TORCH_CHECK_NOT_IMPLEMENTED(!x.has_value() || !x->defined() || !x->requires_grad(), op,
-                                ": has no derivative of its own; for second derivatives use the composite reference");
-  }
+void check_not_differentiated(const char* op, bool requires_grad) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!requires_grad || !at::GradMode::is_enabled(), op,
+                              ": has no derivative of its own; for second derivatives use the composite reference");
 }
 
-ReadGradientTuple read_backward_autograd(
-    const at::Tensor& grad_input, const at::Tensor& grad_mixed, const at::Tensor& grad_beta, const at::Tensor& streams,
-    const at::Tensor& static_alpha, const at::Tensor& static_beta, const OptionalTensor& norm_weight,
-    const OptionalTensor& norm_bias, const OptionalTensor& dynamic_alpha_proj, const OptionalTensor& dynamic_beta_proj,
-    const OptionalTensor& dynamic_alpha_scale, const OptionalTensor& dynamic_beta_scale, double norm_eps, bool use_tanh,
-    const at::Tensor& kept) {
-  check_not_differentiated("hyper_connection_read_backward",
-                           {grad_input, grad_mixed, grad_beta, streams, static_alpha, static_beta, norm_weight,
-                            norm_bias, dynamic_alpha_proj, dynamic_beta_proj, dynamic_alpha_scale, dynamic_beta_scale});
+HyperConnectionGradients hyper_connection_read_backward_autograd(const HyperConnectionReadGradients& grads,
+                                                                 const HyperConnectionArguments& a,
+                                                                 const at::Tensor& kept) {
+  check_not_differentiated("hyper_connection_read_backward", requires_grad(grads) || requires_grad(a));
   const at::AutoDispatchBelowADInplaceOrView below;
-  return hyper_read_backward_operator().call(grad_input, grad_mixed, grad_beta, streams, static_alpha, static_beta,
-                                             norm_weight, norm_bias, dynamic_alpha_proj, dynamic_beta_proj,
-                                             dynamic_alpha_scale, dynamic_beta_scale, norm_eps, use_tanh, kept);
+  return call_hyper_connection_read_backward(grads, a, kept);
 }
 
-WriteGradientTuple write_backward_autograd(const at::Tensor& grad, const at::Tensor& beta, const at::Tensor& out) {
-  check_not_differentiated("hyper_connection_write_backward", {grad, beta, out});
+std::tuple<at::Tensor, at::Tensor> hyper_connection_write_backward_autograd(const at::Tensor& grad,
+                                                                            const at::Tensor& beta,
+                                                                            const at::Tensor& out) {
+  check_not_differentiated("hyper_connection_write_backward",
+                           grad.requires_grad() || beta.requires_grad() || out.requires_grad());
   const at::AutoDispatchBelowADInplaceOrView below;
-  return hyper_write_backward_operator().call(grad, beta, out);
+  return hyper_connection_write_backward(grad, beta, out);
 }
 
 // Outside autograd (inference mode on ordinary tensors) the version counter must still see the write.
-void write_in_place_version(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
+void hyper_connection_write_in_place_version(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
   {
     const at::AutoDispatchBelowADInplaceOrView below;
-    hyper_write_in_place_operator().call(mixed, beta, out);
+    call_hyper_connection_write_in_place(mixed, beta, out);
   }
   torch::autograd::impl::bump_version(mixed);
 }
@@ -149,13 +147,15 @@ void write_in_place_version(const at::Tensor& mixed, const at::Tensor& beta, con
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, Autograd, library) {
-  library.impl("hyper_connection_read", &satformer::ops::read_autograd);
-  library.impl("hyper_connection_read_backward", &satformer::ops::read_backward_autograd);
-  library.impl("hyper_connection_write", &satformer::ops::write_autograd);
-  library.impl("hyper_connection_write_", &satformer::ops::write_in_place_autograd);
-  library.impl("hyper_connection_write_backward", &satformer::ops::write_backward_autograd);
+  using namespace satformer::ops;
+  implement<"hyper_connection_read", &hyper_connection_read_autograd>(library);
+  implement<"hyper_connection_read_backward", &hyper_connection_read_backward_autograd>(library);
+  implement<"hyper_connection_write", &hyper_connection_write_autograd>(library);
+  implement<"hyper_connection_write_", &hyper_connection_write_in_place_autograd>(library);
+  implement<"hyper_connection_write_backward", &hyper_connection_write_backward_autograd>(library);
 }
 
 TORCH_LIBRARY_IMPL(satformer, ADInplaceOrView, library) {
-  library.impl("hyper_connection_write_", &satformer::ops::write_in_place_version);
+  using namespace satformer::ops;
+  implement<"hyper_connection_write_", &hyper_connection_write_in_place_version>(library);
 }

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "csrc/ops/dispatch.h"
 #include "csrc/ops/linear_cross_entropy.h"
 
 namespace satformer::ops {
@@ -42,8 +43,8 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
   }
 };
 
-at::Tensor cross_entropy_autograd(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
-                                  int64_t ignore_index, double scale) {
+at::Tensor linear_cross_entropy_autograd(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
+                                         int64_t ignore_index, double scale) {
   if (at::GradMode::is_enabled() && (hidden.requires_grad() || weight.requires_grad())) {
     return LinearCrossEntropy::apply(hidden, weight, targets, ignore_index, scale);
   }
@@ -51,7 +52,7 @@ at::Tensor cross_entropy_autograd(const at::Tensor& hidden, const at::Tensor& we
   return linear_cross_entropy(hidden, weight, targets, ignore_index, scale);
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> with_gradients_autograd(
+std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_cross_entropy_with_gradients_autograd(
     const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets, int64_t ignore_index, double scale,
     std::array<bool, 2> output_mask, std::optional<at::ScalarType> grad_weight_dtype) {
   const at::AutoDispatchBelowADInplaceOrView below;
@@ -60,8 +61,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> with_gradients_autograd(
 }
 
 template <c10::DispatchKey kKey, c10::DeviceType kDevice>
-at::Tensor cross_entropy_autocast(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
-                                  int64_t ignore_index, double scale) {
+at::Tensor linear_cross_entropy_autocast(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
+                                         int64_t ignore_index, double scale) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(kKey);
   const at::ScalarType dtype = at::autocast::get_autocast_dtype(kDevice);
   return linear_cross_entropy(at::autocast::cached_cast(dtype, hidden, kDevice),
@@ -72,16 +73,22 @@ at::Tensor cross_entropy_autocast(const at::Tensor& hidden, const at::Tensor& we
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, Autograd, library) {
-  library.impl("linear_cross_entropy", &satformer::ops::cross_entropy_autograd);
-  library.impl("linear_cross_entropy_with_gradients", &satformer::ops::with_gradients_autograd);
+  using namespace satformer::ops;
+
+  implement<"linear_cross_entropy", &linear_cross_entropy_autograd>(library);
+  implement<"linear_cross_entropy_with_gradients", &linear_cross_entropy_with_gradients_autograd>(library);
 }
 
 TORCH_LIBRARY_IMPL(satformer, AutocastCPU, library) {
-  library.impl("linear_cross_entropy",
-               &satformer::ops::cross_entropy_autocast<c10::DispatchKey::AutocastCPU, c10::DeviceType::CPU>);
+  using namespace satformer::ops;
+
+  implement<"linear_cross_entropy",
+            &linear_cross_entropy_autocast<c10::DispatchKey::AutocastCPU, c10::DeviceType::CPU>>(library);
 }
 
 TORCH_LIBRARY_IMPL(satformer, AutocastCUDA, library) {
-  library.impl("linear_cross_entropy",
-               &satformer::ops::cross_entropy_autocast<c10::DispatchKey::AutocastCUDA, c10::DeviceType::CUDA>);
+  using namespace satformer::ops;
+
+  implement<"linear_cross_entropy",
+            &linear_cross_entropy_autocast<c10::DispatchKey::AutocastCUDA, c10::DeviceType::CUDA>>(library);
 }

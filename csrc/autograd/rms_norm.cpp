@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "csrc/ops/dispatch.h"
 #include "csrc/ops/rms_norm.h"
 #include "csrc/ops/rms_norm_reference.h"
 #include "csrc/ops/row_arguments.h"
@@ -128,19 +129,21 @@ at::Tensor rms_norm_apply_autocast(const at::Tensor& sum, const at::Tensor& weig
 
 template <c10::DispatchKey kKey>
 void register_autocast(torch::Library& library) {
-  library.impl("rms_norm", &rms_norm_autocast<kKey>);
-  library.impl("add_rms_norm", &add_rms_norm_autocast<kKey>);
-  library.impl("rms_norm_apply", &rms_norm_apply_autocast<kKey>);
+  implement<"rms_norm", &rms_norm_autocast<kKey>>(library);
+  implement<"add_rms_norm", &add_rms_norm_autocast<kKey>>(library);
+  implement<"rms_norm_apply", &rms_norm_apply_autocast<kKey>>(library);
 }
 
 }  // namespace
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, Autograd, library) {
-  library.impl("rms_norm", &satformer::ops::rms_norm_autograd);
-  library.impl("add_rms_norm", &satformer::ops::add_rms_norm_autograd);
-  library.impl("rms_norm_apply", &satformer::ops::rms_norm_apply_autograd);
-  library.impl("rms_norm_backward", &satformer::ops::rms_norm_backward_autograd);
+  using namespace satformer::ops;
+
+  implement<"rms_norm", &rms_norm_autograd>(library);
+  implement<"add_rms_norm", &add_rms_norm_autograd>(library);
+  implement<"rms_norm_apply", &rms_norm_apply_autograd>(library);
+  implement<"rms_norm_backward", &rms_norm_backward_autograd>(library);
 }
 
 TORCH_LIBRARY_IMPL(satformer, AutocastCPU, library) {

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
+#include "csrc/ops/dispatch.h"
 #include "csrc/ops/flat_list.h"
 #include "csrc/ops/sum_of_squares.h"
 
@@ -19,5 +20,7 @@ at::Tensor sum_of_squares_autograd(at::TensorList tensors) {
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, Autograd, library) {
-  library.impl("sum_of_squares", &satformer::ops::sum_of_squares_autograd);
+  using namespace satformer::ops;
+
+  implement<"sum_of_squares", &sum_of_squares_autograd>(library);
 }

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/variable.h>
 #include <torch/library.h>
 
+#include "csrc/ops/dispatch.h"
 #include "csrc/ops/swiglu.h"
 #include "csrc/ops/swiglu_reference.h"
 
@@ -61,15 +62,21 @@ at::Tensor swiglu_autocast(const at::Tensor& packed) {
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, Autograd, library) {
-  library.impl("swiglu", &satformer::ops::swiglu_autograd);
-  library.impl("swiglu_backward", &satformer::ops::swiglu_backward_autograd);
-  library.impl("swiglu_backward_", &satformer::ops::swiglu_backward_in_place_autograd);
+  using namespace satformer::ops;
+
+  implement<"swiglu", &swiglu_autograd>(library);
+  implement<"swiglu_backward", &swiglu_backward_autograd>(library);
+  implement<"swiglu_backward_", &swiglu_backward_in_place_autograd>(library);
 }
 
 TORCH_LIBRARY_IMPL(satformer, AutocastCPU, library) {
-  library.impl("swiglu", &satformer::ops::swiglu_autocast<c10::DispatchKey::AutocastCPU, c10::DeviceType::CPU>);
+  using namespace satformer::ops;
+
+  implement<"swiglu", &swiglu_autocast<c10::DispatchKey::AutocastCPU, c10::DeviceType::CPU>>(library);
 }
 
 TORCH_LIBRARY_IMPL(satformer, AutocastCUDA, library) {
-  library.impl("swiglu", &satformer::ops::swiglu_autocast<c10::DispatchKey::AutocastCUDA, c10::DeviceType::CUDA>);
+  using namespace satformer::ops;
+
+  implement<"swiglu", &swiglu_autocast<c10::DispatchKey::AutocastCUDA, c10::DeviceType::CUDA>>(library);
 }

@@ -3,7 +3,8 @@
 #include <torch/library.h>
 
 #include "csrc/cpu/adamw_kernel.h"
-#include "csrc/ops/adamw_arguments.h"
+#include "csrc/ops/adamw_checks.h"
+#include "csrc/ops/dispatch.h"
 
 namespace at::native {
 DEFINE_DISPATCH(satformer_adamw_stub);
@@ -15,7 +16,7 @@ namespace {
 AdamWMemory<void*> written(const at::Tensor& x) { return {x.mutable_data_ptr(), x.scalar_type()}; }
 
 std::vector<AdamWItem> items_of(const AdamWArguments& a) {
-  const std::vector<AdamWCorrection> correction = corrections(a.settings, a.steps);
+  const std::vector<AdamWCorrection> correction = adamw_corrections(a.settings, a.steps);
   std::vector<AdamWItem> items;
   items.reserve(a.parameters.size());
   for (std::size_t i = 0; i < a.parameters.size(); ++i) {
@@ -29,29 +30,23 @@ std::vector<AdamWItem> items_of(const AdamWArguments& a) {
   return items;
 }
 
-void adamw_cpu(at::TensorList parameters, at::TensorList gradients, at::TensorList exp_avgs, at::TensorList exp_avg_sqs,
-               const at::Tensor& gradient_factor, double lr, double beta1, double beta2, double eps,
-               double weight_decay, at::IntArrayRef steps) {
-  const AdamWArguments a{parameters,
-                         gradients,
-                         exp_avgs,
-                         exp_avg_sqs,
-                         gradient_factor,
-                         {.lr = lr, .beta1 = beta1, .beta2 = beta2, .eps = eps, .weight_decay = weight_decay},
-                         steps};
+void adamw_cpu(const AdamWArguments& a) {
   check_adamw(a);
-  check_memory(a);
+  check_adamw_memory(a);
   const std::vector<AdamWItem> items = items_of(a);
-  const FlatBlockTable table(parameters);
+  const FlatBlockTable table(a.parameters);
   at::native::satformer_adamw_stub(at::kCPU, items.data(), table.blocks(),
-                                   AdamWCoefficients{.gradient_factor = gradient_factor.item<double>(),
-                                                     .beta1 = beta1,
-                                                     .beta2 = beta2,
-                                                     .eps = eps,
-                                                     .decay = 1 - lr * weight_decay});
+                                   AdamWCoefficients{.gradient_factor = a.gradient_factor.item<double>(),
+                                                     .beta1 = a.settings.beta1,
+                                                     .beta2 = a.settings.beta2,
+                                                     .eps = a.settings.eps,
+                                                     .decay = 1 - a.settings.lr * a.settings.weight_decay});
 }
 
 }  // namespace
 }  // namespace satformer::ops
 
-TORCH_LIBRARY_IMPL(satformer, CPU, library) { library.impl("adamw_", &satformer::ops::adamw_cpu); }
+TORCH_LIBRARY_IMPL(satformer, CPU, library) {
+  using namespace satformer::ops;
+  implement<"adamw_", &adamw_cpu>(library);
+}

@@ -17,7 +17,7 @@ struct AdamWMemory {
 struct AdamWItem {
   AdamWMemory<void*> parameter, exp_avg, exp_avg_sq;
   AdamWMemory<const void*> gradient;
-  double step_size, inverse_root;  // AdamWCorrection of csrc/ops/adamw_arguments.h
+  double step_size, inverse_root;  // AdamWCorrection of csrc/ops/adamw_checks.h
 };
 
 // The same for all parameters.

@@ -5,7 +5,8 @@
 #include <torch/library.h>
 
 #include "csrc/cpu/causal_attention_kernel.h"
-#include "csrc/ops/causal_attention_arguments.h"
+#include "csrc/ops/causal_attention_checks.h"
+#include "csrc/ops/dispatch.h"
 #include "csrc/ops/row_arguments.h"
 
 namespace at::native {
@@ -17,7 +18,7 @@ namespace satformer::ops {
 namespace {
 
 std::tuple<at::Tensor, at::Tensor> causal_attention_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  auto [out, logsumexp] = check_causal_attention(q, k, v);
+  auto [out, logsumexp] = outputs_of_causal_attention(q, k, v);
   if (q.numel() == 0) return {out, logsumexp};
   const CausalAttentionTensors tensors{contiguous_rows(q), contiguous_rows(k), contiguous_rows(v), out, logsumexp};
   at::native::satformer_causal_attention_stub(at::kCPU, tensors);
@@ -35,7 +36,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> causal_attention_backward_cpu(con
                                                                              const at::Tensor& q, const at::Tensor& k,
                                                                              const at::Tensor& v, const at::Tensor& out,
                                                                              const at::Tensor& logsumexp) {
-  auto [grad_q, grad_k, grad_v] = check_causal_attention_backward(grad, q, k, v, out, logsumexp);
+  auto [grad_q, grad_k, grad_v] = outputs_of_causal_attention_backward(grad, q, k, v, out, logsumexp);
   if (q.numel() == 0) return {grad_q, grad_k.zero_(), grad_v.zero_()};
   const bool grouped = q.size(2) != k.size(2);
   const at::Tensor each_k = grouped ? at::empty_like(grad_q) : grad_k,
@@ -53,6 +54,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> causal_attention_backward_cpu(con
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, CPU, library) {
-  library.impl("causal_attention", &satformer::ops::causal_attention_cpu);
-  library.impl("causal_attention_backward", &satformer::ops::causal_attention_backward_cpu);
+  using namespace satformer::ops;
+  implement<"causal_attention", &causal_attention_cpu>(library);
+  implement<"causal_attention_backward", &causal_attention_backward_cpu>(library);
 }

@@ -1,11 +1,11 @@
 // CPU: checks, output tensors, then the kernels of this machine's capability.
-#include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include "csrc/cpu/depth_weighted_sum_kernel.h"
-#include "csrc/ops/depth_weighted_sum_arguments.h"
+#include "csrc/ops/depth_weighted_sum_checks.h"
+#include "csrc/ops/dispatch.h"
 #include "csrc/ops/row_arguments.h"
 
 namespace at::native {
@@ -31,7 +31,7 @@ std::vector<const void*> pointers(const Tensors& list) {
 // Raw pointers, and what they point into.
 class Data {
  public:
-  explicit Data(const DepthSumArguments& a)
+  explicit Data(const DepthSum& a)
       : parameters_(a),
         norm_weights_(pointers(parameters_.norm_weights)),
         inverse_rms_(pointers(parameters_.inverse_rms)),
@@ -42,12 +42,12 @@ class Data {
              first.size(1),
              first.size(2),
              static_cast<std::int64_t>(a.sources.size()),
-             static_cast<std::int64_t>(a.ways()),
-             a.dtype(),
+             static_cast<std::int64_t>(ways(a)),
+             values_dtype(a),
              sources_.data(),
              given(a.base) ? read_rows(*a.base) : ReadRows{},
              parameters_.weights.const_data_ptr(),
-             a.per_token(),
+             has_weights_per_token(a),
              norm_weights_.empty() ? nullptr : norm_weights_.data(),
              inverse_rms_.empty() ? nullptr : inverse_rms_.data(),
              output_norm_weights_.empty() ? nullptr : output_norm_weights_.data(),
@@ -62,29 +62,22 @@ class Data {
   DepthSumData data_{};
 };
 
-Tensors depth_sum_cpu(at::TensorList sources, const at::Tensor& weights, const std::optional<at::Tensor>& base,
-                      at::TensorList source_norm_weights, at::TensorList source_inverse_rms,
-                      at::TensorList output_norm_weights, double output_norm_eps) {
-  const DepthSumArguments a{sources,        weights, base, source_norm_weights, source_inverse_rms, output_norm_weights,
-                            output_norm_eps};
-  check_depth_sum("depth_weighted_sum", a);
-  Tensors out;
+Tensors depth_weighted_sum_cpu(const DepthSum& a) {
+  check_depth_weighted_sum("depth_weighted_sum", a);
+  Tensors out = outputs_of_depth_weighted_sum(a);
   std::vector<void*> rows;
-  for (std::size_t c = 0; c < a.ways(); ++c) {
-    out.push_back(at::empty(sources[0].sizes(), sources[0].options()));
-    rows.push_back(out.back().mutable_data_ptr());
-  }
+  for (const at::Tensor& x : out) rows.push_back(x.mutable_data_ptr());
   at::native::satformer_depth_weighted_sum_stub(at::kCPU, Data(a).get(), rows.data());
   return out;
 }
 
 // grad_sources: the tensors that are added to, or empty.
-DepthGradientTuple backward(const char* op, at::TensorList grad_sources, at::TensorList grads,
-                            const DepthSumArguments& a, const DepthSumMask& mask) {
-  check_depth_sum_backward(op, grads, a);
+DepthSumGradients backward(const char* op, at::TensorList grad_sources, at::TensorList grads, const DepthSum& a,
+                           const DepthSumMask& mask) {
+  check_depth_weighted_sum_backward(op, grads, a);
   const bool adds = !grad_sources.empty();
   const DepthSumMask wanted = wanted_gradients(mask, a);
-  const DepthSumOutputs out(a, wanted, /*with_sources=*/!adds);
+  const DepthSumBackwardOutputs out(a, wanted, /*with_sources=*/!adds);
   Tensors contiguous_grads;
   std::vector<ReadRows> grad_rows;
   for (const at::Tensor& grad : grads) {
@@ -107,24 +100,14 @@ DepthGradientTuple backward(const char* op, at::TensorList grad_sources, at::Ten
   return out.gradients(a);
 }
 
-DepthGradientTuple depth_sum_backward_cpu(at::TensorList grads, at::TensorList sources, const at::Tensor& weights,
-                                          const std::optional<at::Tensor>& base, at::TensorList source_norm_weights,
-                                          at::TensorList source_inverse_rms, at::TensorList output_norm_weights,
-                                          double output_norm_eps, DepthSumMask mask) {
-  return backward(
-      "depth_weighted_sum_backward", {}, grads,
-      {sources, weights, base, source_norm_weights, source_inverse_rms, output_norm_weights, output_norm_eps}, mask);
+DepthSumGradients depth_weighted_sum_backward_cpu(at::TensorList grads, const DepthSum& a, DepthSumMask mask) {
+  return backward("depth_weighted_sum_backward", {}, grads, a, mask);
 }
 
-DepthGradientTuple depth_sum_backward_add_cpu(at::TensorList grad_sources, at::TensorList grads, at::TensorList sources,
-                                              const at::Tensor& weights, const std::optional<at::Tensor>& base,
-                                              at::TensorList source_norm_weights, at::TensorList source_inverse_rms,
-                                              at::TensorList output_norm_weights, double output_norm_eps,
-                                              DepthSumMask mask) {
+DepthSumGradients depth_weighted_sum_backward_add_cpu(at::TensorList grad_sources, at::TensorList grads,
+                                                      const DepthSum& a, DepthSumMask mask) {
   const char* op = "depth_weighted_sum_backward_";
-  const DepthSumArguments a{sources,        weights, base, source_norm_weights, source_inverse_rms, output_norm_weights,
-                            output_norm_eps};
-  check_depth_sum_backward(op, grads, a);
+  check_depth_weighted_sum_backward(op, grads, a);
   check_grad_sources(op, grad_sources, grads, a);
   return backward(op, grad_sources, grads, a, mask);
 }
@@ -134,7 +117,7 @@ at::Tensor as_matrix(const at::Tensor& x, std::int64_t rows) { return contiguous
 
 at::Tensor inverse_rms_cpu(const at::Tensor& x, double eps) {
   check_inverse_rms(x, eps);
-  at::Tensor out = at::empty(x.sizes().slice(0, x.dim() - 1), x.options().dtype(at::toOpMathType(x.scalar_type())));
+  at::Tensor out = at::empty(x.sizes().slice(0, x.dim() - 1), x.options().dtype(accumulate_dtype(x)));
   at::native::satformer_inverse_rms_stub(at::kCPU, out, as_matrix(x, out.numel()), eps);
   return out;
 }
@@ -151,9 +134,10 @@ at::Tensor inverse_rms_backward_cpu(const at::Tensor& grad, const at::Tensor& x,
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, CPU, library) {
-  library.impl("depth_weighted_sum", &satformer::ops::depth_sum_cpu);
-  library.impl("depth_weighted_sum_backward", &satformer::ops::depth_sum_backward_cpu);
-  library.impl("depth_weighted_sum_backward_", &satformer::ops::depth_sum_backward_add_cpu);
-  library.impl("inverse_rms", &satformer::ops::inverse_rms_cpu);
-  library.impl("inverse_rms_backward", &satformer::ops::inverse_rms_backward_cpu);
+  using namespace satformer::ops;
+  implement<"depth_weighted_sum", &depth_weighted_sum_cpu>(library);
+  implement<"depth_weighted_sum_backward", &depth_weighted_sum_backward_cpu>(library);
+  implement<"depth_weighted_sum_backward_", &depth_weighted_sum_backward_add_cpu>(library);
+  implement<"inverse_rms", &inverse_rms_cpu>(library);
+  implement<"inverse_rms_backward", &inverse_rms_backward_cpu>(library);
 }

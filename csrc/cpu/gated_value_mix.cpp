@@ -4,8 +4,8 @@
 #include <torch/library.h>
 
 #include "csrc/cpu/gated_value_mix_kernel.h"
-#include "csrc/ops/gated_value_mix_arguments.h"
-#include "csrc/ops/gated_value_mix_calls.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/gated_value_mix_checks.h"
 #include "csrc/ops/row_arguments.h"
 
 namespace at::native {
@@ -16,38 +16,33 @@ DEFINE_DISPATCH(satformer_gated_value_mix_backward_stub);
 namespace satformer::ops {
 namespace {
 
-at::Tensor mix_cpu(const at::Tensor& v, const at::Tensor& first_values, const at::Tensor& logits, std::string_view gate,
-                   const std::optional<at::Tensor>& scale, const std::optional<at::Tensor>& shift) {
-  const Gate checked = check_mix(v, first_values, logits, gate, scale, shift, /*in_place=*/false);
-  at::Tensor out = at::empty(v.sizes(), v.options());
-  at::native::satformer_gated_value_mix_stub(at::kCPU, out, v, first_values,
-                                             gate_arguments(checked, logits, scale, shift));
+at::Tensor gated_value_mix_cpu(const GatedValueMixArguments& in) {
+  check_gated_value_mix(in, /*in_place=*/false);
+  at::Tensor out = at::empty(in.values.sizes(), in.values.options());
+  at::native::satformer_gated_value_mix_stub(at::kCPU, out, in.values, in.first_values, gate_arguments(in));
   return out;
 }
 
-void mix_in_place_cpu(const at::Tensor& v, const at::Tensor& first_values, const at::Tensor& logits,
-                      std::string_view gate, const std::optional<at::Tensor>& scale,
-                      const std::optional<at::Tensor>& shift) {
-  const Gate checked = check_mix(v, first_values, logits, gate, scale, shift, /*in_place=*/true);
-  at::native::satformer_gated_value_mix_stub(at::kCPU, v, v, first_values,
-                                             gate_arguments(checked, logits, scale, shift));
+void gated_value_mix_in_place_cpu(const GatedValueMixArguments& in) {
+  check_gated_value_mix(in, /*in_place=*/true);
+  at::native::satformer_gated_value_mix_stub(at::kCPU, in.values, in.values, in.first_values, gate_arguments(in));
 }
 
-Gradients4 mix_backward_cpu(const at::Tensor& grad, const at::Tensor& first_values, const at::Tensor& logits,
-                            std::string_view gate, const std::optional<at::Tensor>& scale,
-                            const std::optional<at::Tensor>& shift, std::array<bool, 4> output_mask) {
-  const Gate checked = check_mix_backward(grad, first_values, logits, gate, scale, shift);
-  const MixGradients out = empty_gradients(first_values, logits, wanted_gradients(output_mask, scale, shift));
-  at::native::satformer_gated_value_mix_backward_stub(at::kCPU, out, contiguous_rows(grad), first_values,
-                                                      gate_arguments(checked, logits, scale, shift));
-  return {out.first_values, out.logits, sum_terms(out.scale_terms, scale), sum_terms(out.shift_terms, shift)};
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> gated_value_mix_backward_cpu(
+    const GatedValueMixArguments& in, std::array<bool, 4> output_mask) {
+  check_gated_value_mix_backward(in);
+  const GatedValueMixGradients out = outputs_of_gated_value_mix_backward(in, output_mask);
+  at::native::satformer_gated_value_mix_backward_stub(at::kCPU, out, contiguous_rows(in.values), in.first_values,
+                                                      gate_arguments(in));
+  return {out.first_values, out.logits, sum_terms(out.scale_terms, in.scale), sum_terms(out.shift_terms, in.shift)};
 }
 
 }  // namespace
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, CPU, library) {
-  library.impl("gated_value_mix", &satformer::ops::mix_cpu);
-  library.impl("gated_value_mix_", &satformer::ops::mix_in_place_cpu);
-  library.impl("gated_value_mix_backward", &satformer::ops::mix_backward_cpu);
+  using namespace satformer::ops;
+  implement<"gated_value_mix", &gated_value_mix_cpu>(library);
+  implement<"gated_value_mix_", &gated_value_mix_in_place_cpu>(library);
+  implement<"gated_value_mix_backward", &gated_value_mix_backward_cpu>(library);
 }

@@ -20,9 +20,9 @@ namespace {
 using satformer::ops::dot_row;
 using satformer::ops::Gate;
 using satformer::ops::GateArguments;
+using satformer::ops::GatedValueMixGradients;
 using satformer::ops::GateRow;
 using satformer::ops::mix_row;
-using satformer::ops::MixGradients;
 using satformer::ops::read_row;
 using satformer::ops::reading;
 using satformer::ops::row_source;
@@ -109,7 +109,7 @@ void mix(const Tensor& out_tensor, const Tensor& v_tensor, const Tensor& first_t
 template <typename scalar_t>
 struct GradientRows {
   using acc_t = at::opmath_type<scalar_t>;
-  explicit GradientRows(const MixGradients& out)
+  explicit GradientRows(const GatedValueMixGradients& out)
       : first_values(out.first_values.defined() ? out.first_values.mutable_data_ptr<scalar_t>() : nullptr),
         logits(out.logits.defined() ? out.logits.mutable_data_ptr() : nullptr),
         logits_dtype(out.logits.defined() ? out.logits.scalar_type() : kFloat),
@@ -144,7 +144,7 @@ void write_gate_gradients(const GradientRows<scalar_t>& out, const Gates& gates,
 }
 
 template <typename scalar_t>
-void mix_backward(const MixGradients& out_tensors, const Tensor& grad_tensor, const Tensor& first_tensor,
+void mix_backward(const GatedValueMixGradients& out_tensors, const Tensor& grad_tensor, const Tensor& first_tensor,
                   const Gates& gates) {
   using acc_t = at::opmath_type<scalar_t>;
   const int64_t T = grad_tensor.size(1), heads = grad_tensor.size(2), hd = grad_tensor.size(3);
@@ -171,7 +171,7 @@ void mix_kernel(const Tensor& out, const Tensor& v, const Tensor& first_values, 
                                   [&] { mix<scalar_t>(out, v, first_values, gates); });
 }
 
-void mix_backward_kernel(const MixGradients& out, const Tensor& grad, const Tensor& first_values,
+void mix_backward_kernel(const GatedValueMixGradients& out, const Tensor& grad, const Tensor& first_values,
                          const GateArguments& arguments) {
   const Gates gates(arguments);
   AT_DISPATCH_FLOATING_TYPES_AND2(kBFloat16, kHalf, grad.scalar_type(), "gated_value_mix_backward",

@@ -1,11 +1,11 @@
 // CPU: checks, output tensors, then the kernels of this machine's capability.
-#include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include "csrc/cpu/hyper_connection_kernel.h"
-#include "csrc/ops/hyper_connection_arguments.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/hyper_connection_checks.h"
 #include "csrc/ops/row_arguments.h"
 
 namespace at::native {
@@ -43,17 +43,10 @@ HyperConnectionData data_of(const HyperConnectionArguments& a, const HyperConnec
           a.use_tanh};
 }
 
-ReadTuple read_cpu(const at::Tensor& streams, const at::Tensor& static_alpha, const at::Tensor& static_beta,
-                   const OptionalTensor& norm_weight, const OptionalTensor& norm_bias,
-                   const OptionalTensor& dynamic_alpha_proj, const OptionalTensor& dynamic_beta_proj,
-                   const OptionalTensor& dynamic_alpha_scale, const OptionalTensor& dynamic_beta_scale, double norm_eps,
-                   bool use_tanh) {
-  const HyperConnectionArguments a{
-      streams,           static_alpha,        static_beta,        norm_weight, norm_bias, dynamic_alpha_proj,
-      dynamic_beta_proj, dynamic_alpha_scale, dynamic_beta_scale, norm_eps,    use_tanh};
-  check_read("hyper_connection_read", a);
+HyperConnectionRead hyper_connection_read_cpu(const HyperConnectionArguments& a) {
+  check_hyper_connection_read("hyper_connection_read", a);
   const HyperConnectionParameters parameters(a);
-  ReadTuple result = empty_read(a);
+  HyperConnectionRead result = outputs_of_hyper_connection_read(a);
   const auto& [input, mixed, beta, kept] = result;
   at::native::satformer_hyper_connection_read_stub(
       at::kCPU, data_of(a, parameters),
@@ -62,51 +55,44 @@ ReadTuple read_cpu(const at::Tensor& streams, const at::Tensor& static_alpha, co
   return result;
 }
 
-ReadGradientTuple read_backward_cpu(const at::Tensor& grad_input, const at::Tensor& grad_mixed,
-                                    const at::Tensor& grad_beta, const at::Tensor& streams,
-                                    const at::Tensor& static_alpha, const at::Tensor& static_beta,
-                                    const OptionalTensor& norm_weight, const OptionalTensor& norm_bias,
-                                    const OptionalTensor& dynamic_alpha_proj, const OptionalTensor& dynamic_beta_proj,
-                                    const OptionalTensor& dynamic_alpha_scale, const OptionalTensor& dynamic_beta_scale,
-                                    double norm_eps, bool use_tanh, const at::Tensor& kept) {
-  const HyperConnectionArguments a{
-      streams,           static_alpha,        static_beta,        norm_weight, norm_bias, dynamic_alpha_proj,
-      dynamic_beta_proj, dynamic_alpha_scale, dynamic_beta_scale, norm_eps,    use_tanh};
-  check_read_backward("hyper_connection_read_backward", grad_input, grad_mixed, grad_beta, a, kept);
+HyperConnectionGradients hyper_connection_read_backward_cpu(const HyperConnectionReadGradients& grads,
+                                                            const HyperConnectionArguments& a, const at::Tensor& kept) {
+  check_hyper_connection_read_backward("hyper_connection_read_backward", grads, a, kept);
   const HyperConnectionParameters parameters(a);
-  const at::Tensor input_rows = contiguous_rows(grad_input), mixed_rows = contiguous_rows(grad_mixed),
-                   betas = grad_beta.contiguous(), contiguous_kept = kept.contiguous();
-  const at::Tensor grad_streams = at::empty(streams.sizes(), streams.options());
-  const at::Tensor sums = at::empty({hyper_connection_sums(streams.size(2), streams.size(3), a.dynamic())},
-                                    streams.options().dtype(a.arithmetic()));
+  const at::Tensor input_rows = contiguous_rows(grads.input), mixed_rows = contiguous_rows(grads.mixed),
+                   betas = grads.beta.contiguous(), contiguous_kept = kept.contiguous();
+  const at::Tensor grad_streams = at::empty(a.streams.sizes(), a.streams.options());
+  const at::Tensor sums = at::empty({hyper_connection_sums(a.streams.size(2), a.streams.size(3), a.dynamic())},
+                                    a.streams.options().dtype(a.arithmetic()));
   at::native::satformer_hyper_connection_read_backward_stub(
       at::kCPU, data_of(a, parameters),
       HyperConnectionBackwardData{read_streams(input_rows), read_streams(mixed_rows), betas.const_data_ptr(),
                                   contiguous_kept.const_data_ptr(), grad_streams.mutable_data_ptr(),
                                   sums.mutable_data_ptr()});
-  return gradients_of_sums(grad_streams, sums, a);
+  return hyper_connection_gradients(grad_streams, sums, a);
 }
 
 at::Tensor arithmetic_beta(const at::Tensor& beta, const at::Tensor& streams) {
-  return beta.to(at::toOpMathType(streams.scalar_type())).contiguous();
+  return beta.to(accumulate_dtype(streams)).contiguous();
 }
 
-at::Tensor write_cpu(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
-  check_write(mixed, beta, out, /*in_place=*/false);
+at::Tensor hyper_connection_write_cpu(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
+  check_hyper_connection_write(mixed, beta, out, /*in_place=*/false);
   at::Tensor result = at::empty(mixed.sizes(), mixed.options());
   at::native::satformer_hyper_connection_write_stub(at::kCPU, result, mixed, arithmetic_beta(beta, mixed),
                                                     contiguous_rows(out.to(mixed.scalar_type())));
   return result;
 }
 
-void write_in_place_cpu(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
-  check_write(mixed, beta, out, /*in_place=*/true);
+void hyper_connection_write_in_place_cpu(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
+  check_hyper_connection_write(mixed, beta, out, /*in_place=*/true);
   at::native::satformer_hyper_connection_write_stub(at::kCPU, mixed, mixed, arithmetic_beta(beta, mixed),
                                                     contiguous_rows(out.to(mixed.scalar_type())));
 }
 
-WriteGradientTuple write_backward_cpu(const at::Tensor& grad, const at::Tensor& beta, const at::Tensor& out) {
-  check_write_backward(grad, beta, out);
+std::tuple<at::Tensor, at::Tensor> hyper_connection_write_backward_cpu(const at::Tensor& grad, const at::Tensor& beta,
+                                                                       const at::Tensor& out) {
+  check_hyper_connection_write_backward(grad, beta, out);
   const at::Tensor factors = arithmetic_beta(beta, grad);
   const at::Tensor grad_beta = at::empty(beta.sizes(), factors.options());
   const at::Tensor grad_out = at::empty(out.sizes(), out.options().dtype(grad.scalar_type()));
@@ -119,9 +105,10 @@ WriteGradientTuple write_backward_cpu(const at::Tensor& grad, const at::Tensor& 
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, CPU, library) {
-  library.impl("hyper_connection_read", &satformer::ops::read_cpu);
-  library.impl("hyper_connection_read_backward", &satformer::ops::read_backward_cpu);
-  library.impl("hyper_connection_write", &satformer::ops::write_cpu);
-  library.impl("hyper_connection_write_", &satformer::ops::write_in_place_cpu);
-  library.impl("hyper_connection_write_backward", &satformer::ops::write_backward_cpu);
+  using namespace satformer::ops;
+  implement<"hyper_connection_read", &hyper_connection_read_cpu>(library);
+  implement<"hyper_connection_read_backward", &hyper_connection_read_backward_cpu>(library);
+  implement<"hyper_connection_write", &hyper_connection_write_cpu>(library);
+  implement<"hyper_connection_write_", &hyper_connection_write_in_place_cpu>(library);
+  implement<"hyper_connection_write_backward", &hyper_connection_write_backward_cpu>(library);
 }

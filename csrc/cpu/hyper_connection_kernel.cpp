@@ -11,7 +11,7 @@
 #include <cmath>
 
 #include "csrc/cpu/row_products.h"
-#include "csrc/ops/hyper_connection_arguments.h"
+#include "csrc/ops/hyper_connection_checks.h"
 
 namespace at::native {
 namespace {

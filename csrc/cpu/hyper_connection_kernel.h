@@ -38,7 +38,7 @@ struct HyperConnectionBackwardData {
   ReadStreams grad_input, grad_mixed;
   const void *grad_beta, *kept;  // acc, contiguous
   void* grad_streams;            // [B, T, n, d], contiguous
-  void* sums;                    // acc [hyper_connection_sums(n, d)], see ops/hyper_connection_arguments.h
+  void* sums;                    // acc [hyper_connection_sums(n, d)], see ops/hyper_connection_checks.h
 };
 
 using HyperConnectionReadKernel = void (*)(const HyperConnectionData& data, const HyperConnectionOutputs& out);

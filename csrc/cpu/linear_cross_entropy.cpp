@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "csrc/cpu/linear_cross_entropy_kernel.h"
+#include "csrc/ops/dispatch.h"
 #include "csrc/ops/linear_cross_entropy_chunks.h"
 
 namespace at::native {
@@ -48,7 +49,7 @@ at::Tensor sum_of(const at::Tensor& losses) {
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> run(const char* op, const CrossEntropyArguments& arguments) {
-  check_cross_entropy(op, arguments);
+  check_linear_cross_entropy(op, arguments);
   check_targets(op, arguments);
   const CrossEntropyResults results =
       cross_entropy_in_chunks(arguments, rows_a_chunk(arguments.hidden, arguments.weight),
@@ -56,23 +57,20 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> run(const char* op, const CrossEn
   return {sum_of(results.losses), results.grad_hidden, results.grad_weight};
 }
 
-at::Tensor cross_entropy_cpu(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
-                             int64_t ignore_index, double scale) {
-  return std::get<0>(run("linear_cross_entropy", {hidden, weight, targets, ignore_index, scale}));
+at::Tensor linear_cross_entropy_cpu(const CrossEntropyInputs& in) {
+  return std::get<0>(run("linear_cross_entropy", {in}));
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> with_gradients_cpu(const at::Tensor& hidden, const at::Tensor& weight,
-                                                                  const at::Tensor& targets, int64_t ignore_index,
-                                                                  double scale, std::array<bool, 2> output_mask,
-                                                                  std::optional<at::ScalarType> grad_weight_dtype) {
-  return run("linear_cross_entropy_with_gradients",
-             {hidden, weight, targets, ignore_index, scale, output_mask, grad_weight_dtype});
+std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_cross_entropy_with_gradients_cpu(
+    const CrossEntropyArguments& in) {
+  return run("linear_cross_entropy_with_gradients", in);
 }
 
 }  // namespace
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, CPU, library) {
-  library.impl("linear_cross_entropy", &satformer::ops::cross_entropy_cpu);
-  library.impl("linear_cross_entropy_with_gradients", &satformer::ops::with_gradients_cpu);
+  using namespace satformer::ops;
+  implement<"linear_cross_entropy", &linear_cross_entropy_cpu>(library);
+  implement<"linear_cross_entropy_with_gradients", &linear_cross_entropy_with_gradients_cpu>(library);
 }

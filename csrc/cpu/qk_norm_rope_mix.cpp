@@ -3,8 +3,8 @@
 #include <torch/library.h>
 
 #include "csrc/cpu/qk_norm_rope_mix_kernel.h"
-#include "csrc/ops/qk_norm_rope_mix_arguments.h"
-#include "csrc/ops/qk_norm_rope_mix_calls.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/qk_norm_rope_mix_checks.h"
 
 namespace at::native {
 DEFINE_DISPATCH(satformer_qk_norm_rope_mix_stub);
@@ -14,17 +14,17 @@ DEFINE_DISPATCH(satformer_qk_norm_rope_mix_backward_stub);
 namespace satformer::ops {
 namespace {
 
-MixOutputs inputs_cpu(const MixInputs& in) {
+MixOutputs qk_norm_rope_mix_cpu(const MixInputs& in) {
   check_qk_norm_rope_mix(in);
-  MixOutputs out = empty_operands(in);
+  MixOutputs out = outputs_of_qk_norm_rope_mix(in);
   at::native::satformer_qk_norm_rope_mix_stub(at::kCPU, in, out);
   return out;
 }
 
-MixGradients backward_cpu(const MixInputs& in, const MixOutputs& grads, const MixGradientTargets& targets,
-                          std::array<bool, 5> output_mask) {
+MixGradients qk_norm_rope_mix_backward_cpu(const MixOutputs& grads, const MixBackwardInputs& in,
+                                           const MixGradientTargets& targets, std::array<bool, 5> output_mask) {
   check_qk_norm_rope_mix_backward(in, grads, targets);
-  MixGradients out = empty_gradients(in, targets, output_mask);
+  MixGradients out = outputs_of_qk_norm_rope_mix_backward(in, targets, output_mask);
   at::native::satformer_qk_norm_rope_mix_backward_stub(at::kCPU, in, contiguous_rows(grads), targets, out);
   return out;
 }
@@ -34,6 +34,6 @@ MixGradients backward_cpu(const MixInputs& in, const MixOutputs& grads, const Mi
 
 TORCH_LIBRARY_IMPL(satformer, CPU, library) {
   using namespace satformer::ops;
-  library.impl("qk_norm_rope_mix", &qk_norm_rope_mix_entry<&inputs_cpu>);
-  library.impl("qk_norm_rope_mix_backward", &qk_norm_rope_mix_backward_entry<&backward_cpu>);
+  implement<"qk_norm_rope_mix", &qk_norm_rope_mix_cpu>(library);
+  implement<"qk_norm_rope_mix_backward", &qk_norm_rope_mix_backward_cpu>(library);
 }

@@ -11,7 +11,7 @@
 #include "csrc/cpu/head_row.h"
 #include "csrc/cpu/scratch.h"
 #include "csrc/cpu/value_row.h"
-#include "csrc/ops/qk_norm_rope_mix_arguments.h"
+#include "csrc/ops/qk_norm_rope_mix_checks.h"
 
 namespace satformer::ops::inline CPU_CAPABILITY {
 

@@ -3,7 +3,8 @@
 #include <torch/library.h>
 
 #include "csrc/cpu/rms_norm_kernel.h"
-#include "csrc/ops/rms_norm_arguments.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/rms_norm_checks.h"
 
 namespace at::native {
 DEFINE_DISPATCH(satformer_rms_norm_stub);
@@ -16,7 +17,7 @@ namespace {
 
 std::tuple<at::Tensor, at::Tensor> rms_norm_cpu(const at::Tensor& x, const at::Tensor& weight, double eps,
                                                 std::optional<at::ScalarType> out_dtype) {
-  const NormOutputs out = check_norm(x, std::nullopt, weight, eps, out_dtype);
+  const NormOutputs out = outputs_of_rms_norm(x, std::nullopt, weight, eps, out_dtype);
   at::native::satformer_rms_norm_stub(at::kCPU, norm_rows(x, std::nullopt, weight, eps, out));
   return {out.y, out.inverse_rms};
 }
@@ -24,14 +25,14 @@ std::tuple<at::Tensor, at::Tensor> rms_norm_cpu(const at::Tensor& x, const at::T
 std::tuple<at::Tensor, at::Tensor, at::Tensor> add_rms_norm_cpu(const at::Tensor& x, const at::Tensor& residual,
                                                                 const at::Tensor& weight, double eps,
                                                                 std::optional<at::ScalarType> out_dtype) {
-  const NormOutputs out = check_norm(x, residual, weight, eps, out_dtype);
+  const NormOutputs out = outputs_of_rms_norm(x, residual, weight, eps, out_dtype);
   at::native::satformer_rms_norm_stub(at::kCPU, norm_rows(x, residual, weight, eps, out));
   return {out.sum, out.y, out.inverse_rms};
 }
 
 at::Tensor rms_norm_apply_cpu(const at::Tensor& sum, const at::Tensor& weight, const at::Tensor& inverse_rms,
                               std::optional<at::ScalarType> out_dtype) {
-  at::Tensor y = check_apply(sum, weight, inverse_rms, out_dtype);
+  at::Tensor y = outputs_of_rms_norm_apply(sum, weight, inverse_rms, out_dtype);
   at::native::satformer_rms_norm_apply_stub(at::kCPU,
                                             norm_rows(sum, std::nullopt, weight, /*eps=*/0, {{}, y, inverse_rms}));
   return y;
@@ -44,18 +45,19 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> rms_norm_backward_cpu(const at::T
                                                                      std::optional<at::ScalarType> residual_dtype) {
   // Enough blocks to share out, few enough to add up.
   constexpr NormBlocks kBlocks{/*least_rows=*/16, /*most_blocks=*/128};
-  const NormGradients out = check_norm_backward(grad_y, grad_sum, sum, weight, inverse_rms, residual_dtype);
+  const NormGradients out = outputs_of_rms_norm_backward(grad_y, grad_sum, sum, weight, inverse_rms, residual_dtype);
   at::native::satformer_rms_norm_backward_stub(
       at::kCPU, norm_backward_rows(grad_y, grad_sum, sum, weight, inverse_rms, out, kBlocks));
-  return out.tuple();
+  return {out.x, out.weight, out.residual};
 }
 
 }  // namespace
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, CPU, library) {
-  library.impl("rms_norm", &satformer::ops::rms_norm_cpu);
-  library.impl("add_rms_norm", &satformer::ops::add_rms_norm_cpu);
-  library.impl("rms_norm_apply", &satformer::ops::rms_norm_apply_cpu);
-  library.impl("rms_norm_backward", &satformer::ops::rms_norm_backward_cpu);
+  using namespace satformer::ops;
+  implement<"rms_norm", &rms_norm_cpu>(library);
+  implement<"add_rms_norm", &add_rms_norm_cpu>(library);
+  implement<"rms_norm_apply", &rms_norm_apply_cpu>(library);
+  implement<"rms_norm_backward", &rms_norm_backward_cpu>(library);
 }

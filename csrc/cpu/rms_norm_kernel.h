@@ -3,7 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/DispatchStub.h>
 
-#include "csrc/ops/rms_norm_arguments.h"
+#include "csrc/ops/rms_norm_checks.h"
 
 namespace satformer::ops {
 

@@ -6,7 +6,8 @@
 #include <numeric>
 
 #include "csrc/cpu/sum_of_squares_kernel.h"
-#include "csrc/ops/sum_of_squares_arguments.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/sum_of_squares_checks.h"
 
 namespace at::native {
 DEFINE_DISPATCH(satformer_sum_of_squares_stub);
@@ -31,4 +32,7 @@ at::Tensor sum_of_squares_cpu(at::TensorList tensors) {
 }  // namespace
 }  // namespace satformer::ops
 
-TORCH_LIBRARY_IMPL(satformer, CPU, library) { library.impl("sum_of_squares", &satformer::ops::sum_of_squares_cpu); }
+TORCH_LIBRARY_IMPL(satformer, CPU, library) {
+  using namespace satformer::ops;
+  implement<"sum_of_squares", &sum_of_squares_cpu>(library);
+}

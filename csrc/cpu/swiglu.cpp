@@ -3,8 +3,9 @@
 #include <torch/library.h>
 
 #include "csrc/cpu/swiglu_kernel.h"
+#include "csrc/ops/dispatch.h"
 #include "csrc/ops/row_arguments.h"
-#include "csrc/ops/swiglu_arguments.h"
+#include "csrc/ops/swiglu_checks.h"
 
 namespace at::native {
 DEFINE_DISPATCH(satformer_swiglu_stub);
@@ -15,14 +16,14 @@ namespace satformer::ops {
 namespace {
 
 at::Tensor swiglu_cpu(const at::Tensor& packed) {
-  at::Tensor y = check_swiglu(packed);
+  at::Tensor y = outputs_of_swiglu(packed);
   at::native::satformer_swiglu_stub(at::kCPU, rows_of(y), rows_of(packed));
   return y;
 }
 
 std::tuple<at::Tensor, at::Tensor> swiglu_backward_cpu(const at::Tensor& grad, const at::Tensor& packed,
                                                        bool with_output) {
-  auto [grad_packed, y] = check_swiglu_backward(grad, packed, with_output);
+  auto [grad_packed, y] = outputs_of_swiglu_backward(grad, packed, with_output);
   at::native::satformer_swiglu_backward_stub(at::kCPU, rows_of(grad_packed), y.defined() ? rows_of(y) : y,
                                              rows_of(grad), rows_of(packed));
   return {grad_packed, y};
@@ -39,7 +40,8 @@ void swiglu_backward_in_place_cpu(at::Tensor& packed, at::Tensor& grad) {
 }  // namespace satformer::ops
 
 TORCH_LIBRARY_IMPL(satformer, CPU, library) {
-  library.impl("swiglu", &satformer::ops::swiglu_cpu);
-  library.impl("swiglu_backward", &satformer::ops::swiglu_backward_cpu);
-  library.impl("swiglu_backward_", &satformer::ops::swiglu_backward_in_place_cpu);
+  using namespace satformer::ops;
+  implement<"swiglu", &swiglu_cpu>(library);
+  implement<"swiglu_backward", &swiglu_backward_cpu>(library);
+  implement<"swiglu_backward_", &swiglu_backward_in_place_cpu>(library);
 }

@@ -7,7 +7,8 @@
 
 #include "csrc/cuda/adamw_launch.h"
 #include "csrc/cuda/tensor_dtype.h"
-#include "csrc/ops/adamw_arguments.h"
+#include "csrc/ops/adamw_checks.h"
+#include "csrc/ops/dispatch.h"
 
 namespace satformer::ops::cuda {
 namespace {
@@ -16,7 +17,7 @@ FlatNumbers<const void*> read(const at::Tensor& x) { return {x.const_data_ptr(),
 FlatNumbers<void*> written(const at::Tensor& x) { return {x.mutable_data_ptr(), dtype_of(x)}; }
 
 std::vector<AdamWItem> items_of(const AdamWArguments& a) {
-  const std::vector<AdamWCorrection> correction = corrections(a.settings, a.steps);
+  const std::vector<AdamWCorrection> correction = adamw_corrections(a.settings, a.steps);
   std::vector<AdamWItem> items;
   items.reserve(a.parameters.size());
   for (std::size_t i = 0; i < a.parameters.size(); ++i) {
@@ -26,21 +27,13 @@ std::vector<AdamWItem> items_of(const AdamWArguments& a) {
   return items;
 }
 
-void adamw_cuda(at::TensorList parameters, at::TensorList gradients, at::TensorList exp_avgs,
-                at::TensorList exp_avg_sqs, const at::Tensor& gradient_factor, double lr, double beta1, double beta2,
-                double eps, double weight_decay, at::IntArrayRef steps) {
-  const AdamWArguments a{parameters,
-                         gradients,
-                         exp_avgs,
-                         exp_avg_sqs,
-                         gradient_factor,
-                         {.lr = lr, .beta1 = beta1, .beta2 = beta2, .eps = eps, .weight_decay = weight_decay},
-                         steps};
+void adamw_cuda(const AdamWArguments& a) {
   check_adamw(a);
-  check_memory(a);
-  const c10::cuda::CUDAGuard device(gradient_factor.device());
+  check_adamw_memory(a);
+  const c10::cuda::CUDAGuard device(a.gradient_factor.device());
   const std::vector<AdamWItem> items = items_of(a);
-  const AdamWCoefficients coefficients{read(gradient_factor), beta1, beta2, eps, 1 - lr * weight_decay};
+  const AdamWCoefficients coefficients{read(a.gradient_factor), a.settings.beta1, a.settings.beta2, a.settings.eps,
+                                       1 - a.settings.lr * a.settings.weight_decay};
   C10_CUDA_CHECK(
       launch_adamw(items.data(), static_cast<int64_t>(items.size()), coefficients, c10::cuda::getCurrentCUDAStream()));
 }
@@ -48,4 +41,7 @@ void adamw_cuda(at::TensorList parameters, at::TensorList gradients, at::TensorL
 }  // namespace
 }  // namespace satformer::ops::cuda
 
-TORCH_LIBRARY_IMPL(satformer, CUDA, library) { library.impl("adamw_", &satformer::ops::cuda::adamw_cuda); }
+TORCH_LIBRARY_IMPL(satformer, CUDA, library) {
+  using namespace satformer::ops;
+  implement<"adamw_", &cuda::adamw_cuda>(library);
+}

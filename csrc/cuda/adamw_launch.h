@@ -11,7 +11,7 @@ struct AdamWItem {
   FlatNumbers<void*> parameter, exp_avg, exp_avg_sq;
   FlatNumbers<const void*> gradient;
   int64_t n;
-  double step_size, inverse_root;  // AdamWCorrection of csrc/ops/adamw_arguments.h
+  double step_size, inverse_root;  // AdamWCorrection of csrc/ops/adamw_checks.h
 };
 
 // The same for all parameters.

@@ -7,7 +7,8 @@
 #include <torch/library.h>
 
 #include "csrc/cuda/depth_weighted_sum_launch.h"
-#include "csrc/ops/depth_weighted_sum_arguments.h"
+#include "csrc/ops/depth_weighted_sum_checks.h"
+#include "csrc/ops/dispatch.h"
 #include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops::cuda {
@@ -26,19 +27,19 @@ void set_pointers(const float** table, const Tensors& list) {
 }
 
 // `parameters` must live until the launch.
-DepthSumLaunch launch_of(const char* op, const DepthSumArguments& a, const DepthSumParameters& parameters) {
+DepthSumLaunch launch_of(const char* op, const DepthSum& a, const DepthSumParameters& parameters) {
   TORCH_CHECK(a.sources.size() <= kMaxSources, op, ": sources must hold at most ", kMaxSources,
               " tensors on CUDA, got ", a.sources.size());
-  TORCH_CHECK(a.ways() <= kMaxWays, op, ": weights must have at most ", kMaxWays, " ways on CUDA, got ", a.ways());
+  TORCH_CHECK(ways(a) <= kMaxWays, op, ": weights must have at most ", kMaxWays, " ways on CUDA, got ", ways(a));
   const at::Tensor& first = a.sources[0];
   DepthSumLaunch result{};
   result.B = first.size(0);
   result.T = first.size(1);
   result.d = first.size(2);
   result.sources = static_cast<int>(a.sources.size());
-  result.ways = static_cast<int>(a.ways());
-  result.dtype = dtype_of(a.dtype());
-  result.weights_per_token = a.per_token();
+  result.ways = static_cast<int>(ways(a));
+  result.dtype = dtype_of(values_dtype(a));
+  result.weights_per_token = has_weights_per_token(a);
   result.source_norms = !a.source_norm_weights.empty();
   result.output_norms = !a.output_norm_weights.empty();
   result.output_norm_eps = static_cast<float>(a.output_norm_eps);
@@ -51,36 +52,29 @@ DepthSumLaunch launch_of(const char* op, const DepthSumArguments& a, const Depth
   return result;
 }
 
-Tensors depth_sum_cuda(at::TensorList sources, const at::Tensor& weights, const std::optional<at::Tensor>& base,
-                       at::TensorList source_norm_weights, at::TensorList source_inverse_rms,
-                       at::TensorList output_norm_weights, double output_norm_eps) {
+Tensors depth_weighted_sum_cuda(const DepthSum& a) {
   const char* op = "depth_weighted_sum";
-  const DepthSumArguments a{sources,        weights, base, source_norm_weights, source_inverse_rms, output_norm_weights,
-                            output_norm_eps};
-  check_depth_sum(op, a);
-  const c10::cuda::CUDAGuard device(sources[0].device());
+  check_depth_weighted_sum(op, a);
+  const c10::cuda::CUDAGuard device(a.sources[0].device());
   const DepthSumParameters parameters(a);
   const DepthSumLaunch arguments = launch_of(op, a, parameters);
-  Tensors out;
+  Tensors out = outputs_of_depth_weighted_sum(a);
   DepthSumOutputsLaunch outputs{};
-  for (std::size_t c = 0; c < a.ways(); ++c) {
-    out.push_back(at::empty(sources[0].sizes(), sources[0].options()));
-    outputs.out[c] = out.back().mutable_data_ptr();
-  }
+  for (std::size_t c = 0; c < out.size(); ++c) outputs.out[c] = out[c].mutable_data_ptr();
   C10_CUDA_CHECK(launch_depth_sum(arguments, outputs, c10::cuda::getCurrentCUDAStream()));
   return out;
 }
 
 // grad_sources: the tensors that are added to, or empty.
-DepthGradientTuple backward(const char* op, at::TensorList grad_sources, at::TensorList grads,
-                            const DepthSumArguments& a, const DepthSumMask& mask) {
-  check_depth_sum_backward(op, grads, a);
+DepthSumGradients backward(const char* op, at::TensorList grad_sources, at::TensorList grads, const DepthSum& a,
+                           const DepthSumMask& mask) {
+  check_depth_weighted_sum_backward(op, grads, a);
   const c10::cuda::CUDAGuard device(a.sources[0].device());
   const DepthSumParameters parameters(a);
   const DepthSumLaunch arguments = launch_of(op, a, parameters);
   const bool adds = !grad_sources.empty();
   const DepthSumMask wanted = wanted_gradients(mask, a);
-  const DepthSumOutputs out(a, wanted, /*with_sources=*/!adds);
+  const DepthSumBackwardOutputs out(a, wanted, /*with_sources=*/!adds);
   DepthSumBackwardLaunch gradients{};
   Tensors contiguous_grads;
   for (std::size_t c = 0; c < grads.size(); ++c) {
@@ -103,7 +97,7 @@ DepthGradientTuple backward(const char* op, at::TensorList grad_sources, at::Ten
   const auto scratch = [&](bool needed, std::int64_t count) {
     return needed ? at::empty({count}, a.sources[0].options().dtype(at::kFloat)) : at::Tensor();
   };
-  const at::Tensor weight_partials = scratch(wanted[1] && !a.per_token(), chunks * C * S);
+  const at::Tensor weight_partials = scratch(wanted[1] && !has_weights_per_token(a), chunks * C * S);
   const at::Tensor norm_partials = scratch(wanted[3] || wanted[5], chunks * (S + C) * arguments.d);
   const at::Tensor statistics = scratch(arguments.output_norms, tokens * C * 2);
   gradients.weight_partials = floats(weight_partials);
@@ -113,25 +107,14 @@ DepthGradientTuple backward(const char* op, at::TensorList grad_sources, at::Ten
   return out.gradients(a);
 }
 
-DepthGradientTuple depth_sum_backward_cuda(at::TensorList grads, at::TensorList sources, const at::Tensor& weights,
-                                           const std::optional<at::Tensor>& base, at::TensorList source_norm_weights,
-                                           at::TensorList source_inverse_rms, at::TensorList output_norm_weights,
-                                           double output_norm_eps, DepthSumMask mask) {
-  return backward(
-      "depth_weighted_sum_backward", {}, grads,
-      {sources, weights, base, source_norm_weights, source_inverse_rms, output_norm_weights, output_norm_eps}, mask);
+DepthSumGradients depth_weighted_sum_backward_cuda(at::TensorList grads, const DepthSum& a, DepthSumMask mask) {
+  return backward("depth_weighted_sum_backward", {}, grads, a, mask);
 }
 
-DepthGradientTuple depth_sum_backward_add_cuda(at::TensorList grad_sources, at::TensorList grads,
-                                               at::TensorList sources, const at::Tensor& weights,
-                                               const std::optional<at::Tensor>& base,
-                                               at::TensorList source_norm_weights, at::TensorList source_inverse_rms,
-                                               at::TensorList output_norm_weights, double output_norm_eps,
-                                               DepthSumMask mask) {
+DepthSumGradients depth_weighted_sum_backward_add_cuda(at::TensorList grad_sources, at::TensorList grads,
+                                                       const DepthSum& a, DepthSumMask mask) {
   const char* op = "depth_weighted_sum_backward_";
-  const DepthSumArguments a{sources,        weights, base, source_norm_weights, source_inverse_rms, output_norm_weights,
-                            output_norm_eps};
-  check_depth_sum_backward(op, grads, a);
+  check_depth_weighted_sum_backward(op, grads, a);
   check_grad_sources(op, grad_sources, grads, a);
   return backward(op, grad_sources, grads, a, mask);
 }
@@ -177,9 +160,10 @@ at::Tensor inverse_rms_backward_cuda(const at::Tensor& grad, const at::Tensor& x
 }  // namespace satformer::ops::cuda
 
 TORCH_LIBRARY_IMPL(satformer, CUDA, library) {
-  library.impl("depth_weighted_sum", &satformer::ops::cuda::depth_sum_cuda);
-  library.impl("depth_weighted_sum_backward", &satformer::ops::cuda::depth_sum_backward_cuda);
-  library.impl("depth_weighted_sum_backward_", &satformer::ops::cuda::depth_sum_backward_add_cuda);
-  library.impl("inverse_rms", &satformer::ops::cuda::inverse_rms_cuda);
-  library.impl("inverse_rms_backward", &satformer::ops::cuda::inverse_rms_backward_cuda);
+  using namespace satformer::ops;
+  implement<"depth_weighted_sum", &cuda::depth_weighted_sum_cuda>(library);
+  implement<"depth_weighted_sum_backward", &cuda::depth_weighted_sum_backward_cuda>(library);
+  implement<"depth_weighted_sum_backward_", &cuda::depth_weighted_sum_backward_add_cuda>(library);
+  implement<"inverse_rms", &cuda::inverse_rms_cuda>(library);
+  implement<"inverse_rms_backward", &cuda::inverse_rms_backward_cuda>(library);
 }

@@ -8,8 +8,8 @@
 
 #include "csrc/cuda/gated_value_mix_launch.h"
 #include "csrc/cuda/tensor_arguments.h"
-#include "csrc/ops/gated_value_mix_arguments.h"
-#include "csrc/ops/gated_value_mix_calls.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/gated_value_mix_checks.h"
 #include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops::cuda {
@@ -37,39 +37,35 @@ void mix(const at::Tensor& out, const at::Tensor& v, const at::Tensor& first_val
   C10_CUDA_CHECK(launch_mix(arguments, c10::cuda::getCurrentCUDAStream()));
 }
 
-at::Tensor mix_cuda(const at::Tensor& v, const at::Tensor& first_values, const at::Tensor& logits,
-                    std::string_view gate, const std::optional<at::Tensor>& scale,
-                    const std::optional<at::Tensor>& shift) {
-  const Gate checked = check_mix(v, first_values, logits, gate, scale, shift, /*in_place=*/false);
-  const c10::cuda::CUDAGuard device(v.device());
-  at::Tensor out = at::empty(v.sizes(), v.options());
-  mix(out, v, first_values, gate_arguments(checked, logits, scale, shift));
+at::Tensor gated_value_mix_cuda(const GatedValueMixArguments& in) {
+  check_gated_value_mix(in, /*in_place=*/false);
+  const c10::cuda::CUDAGuard device(in.values.device());
+  at::Tensor out = at::empty(in.values.sizes(), in.values.options());
+  mix(out, in.values, in.first_values, gate_arguments(in));
   return out;
 }
 
-void mix_in_place_cuda(const at::Tensor& v, const at::Tensor& first_values, const at::Tensor& logits,
-                       std::string_view gate, const std::optional<at::Tensor>& scale,
-                       const std::optional<at::Tensor>& shift) {
-  const Gate checked = check_mix(v, first_values, logits, gate, scale, shift, /*in_place=*/true);
-  const c10::cuda::CUDAGuard device(v.device());
-  mix(v, v, first_values, gate_arguments(checked, logits, scale, shift));
+void gated_value_mix_in_place_cuda(const GatedValueMixArguments& in) {
+  check_gated_value_mix(in, /*in_place=*/true);
+  const c10::cuda::CUDAGuard device(in.values.device());
+  mix(in.values, in.values, in.first_values, gate_arguments(in));
 }
 
-Gradients4 mix_backward_cuda(const at::Tensor& grad, const at::Tensor& first_values, const at::Tensor& logits,
-                             std::string_view gate, const std::optional<at::Tensor>& scale,
-                             const std::optional<at::Tensor>& shift, std::array<bool, 4> output_mask) {
-  const Gate checked = check_mix_backward(grad, first_values, logits, gate, scale, shift);
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> gated_value_mix_backward_cuda(
+    const GatedValueMixArguments& in, std::array<bool, 4> output_mask) {
+  check_gated_value_mix_backward(in);
+  const at::Tensor &grad = in.values, &first_values = in.first_values, &logits = in.logits;
   const c10::cuda::CUDAGuard device(grad.device());
-  const MixGradients out = empty_gradients(first_values, logits, wanted_gradients(output_mask, scale, shift));
+  const GatedValueMixGradients out = outputs_of_gated_value_mix_backward(in, output_mask);
   const at::Tensor rows = contiguous_rows(grad);
   at::Tensor dots;
-  if (out.logits.defined() && is_over_heads(checked)) {
+  if (out.logits.defined() && is_over_heads(in.gate)) {
     dots = at::empty(logits.sizes(), logits.options().dtype(at::kFloat));
   }
   MixBackwardArguments arguments{};
   arguments.sizes = sizes_of(grad);
   arguments.dtype = dtype_of(grad);
-  arguments.gates = gates_of(gate_arguments(checked, logits, scale, shift));
+  arguments.gates = gates_of(gate_arguments(in));
   arguments.grad = rows.const_data_ptr();
   arguments.first_values = first_values.const_data_ptr();
   arguments.grad_strides = strides_of(rows);
@@ -80,14 +76,15 @@ Gradients4 mix_backward_cuda(const at::Tensor& grad, const at::Tensor& first_val
   arguments.shift_terms = data_or_null<float>(out.shift_terms);
   arguments.dots = data_or_null<float>(dots);
   C10_CUDA_CHECK(launch_mix_backward(arguments, c10::cuda::getCurrentCUDAStream()));
-  return {out.first_values, out.logits, sum_terms(out.scale_terms, scale), sum_terms(out.shift_terms, shift)};
+  return {out.first_values, out.logits, sum_terms(out.scale_terms, in.scale), sum_terms(out.shift_terms, in.shift)};
 }
 
 }  // namespace
 }  // namespace satformer::ops::cuda
 
 TORCH_LIBRARY_IMPL(satformer, CUDA, library) {
-  library.impl("gated_value_mix", &satformer::ops::cuda::mix_cuda);
-  library.impl("gated_value_mix_", &satformer::ops::cuda::mix_in_place_cuda);
-  library.impl("gated_value_mix_backward", &satformer::ops::cuda::mix_backward_cuda);
+  using namespace satformer::ops;
+  implement<"gated_value_mix", &cuda::gated_value_mix_cuda>(library);
+  implement<"gated_value_mix_", &cuda::gated_value_mix_in_place_cuda>(library);
+  implement<"gated_value_mix_backward", &cuda::gated_value_mix_backward_cuda>(library);
 }

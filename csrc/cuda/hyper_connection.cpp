@@ -7,7 +7,8 @@
 #include <torch/library.h>
 
 #include "csrc/cuda/hyper_connection_launch.h"
-#include "csrc/ops/hyper_connection_arguments.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/hyper_connection_checks.h"
 #include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops::cuda {
@@ -51,18 +52,11 @@ HyperConnectionLaunch launch_of(const HyperConnectionArguments& a, const HyperCo
   return result;
 }
 
-ReadTuple read_cuda(const at::Tensor& streams, const at::Tensor& static_alpha, const at::Tensor& static_beta,
-                    const OptionalTensor& norm_weight, const OptionalTensor& norm_bias,
-                    const OptionalTensor& dynamic_alpha_proj, const OptionalTensor& dynamic_beta_proj,
-                    const OptionalTensor& dynamic_alpha_scale, const OptionalTensor& dynamic_beta_scale,
-                    double norm_eps, bool use_tanh) {
-  const HyperConnectionArguments a{
-      streams,           static_alpha,        static_beta,        norm_weight, norm_bias, dynamic_alpha_proj,
-      dynamic_beta_proj, dynamic_alpha_scale, dynamic_beta_scale, norm_eps,    use_tanh};
-  check_read("hyper_connection_read", a);
-  const c10::cuda::CUDAGuard device(streams.device());
+HyperConnectionRead hyper_connection_read_cuda(const HyperConnectionArguments& a) {
+  check_hyper_connection_read("hyper_connection_read", a);
+  const c10::cuda::CUDAGuard device(a.streams.device());
   const HyperConnectionParameters parameters(a);
-  ReadTuple result = empty_read(a);
+  HyperConnectionRead result = outputs_of_hyper_connection_read(a);
   const auto& [input, mixed, beta, kept] = result;
   C10_CUDA_CHECK(launch_read({launch_of(a, parameters), input.mutable_data_ptr(), mixed.mutable_data_ptr(),
                               beta.mutable_data_ptr<float>(), kept.mutable_data_ptr<float>()},
@@ -70,27 +64,19 @@ ReadTuple read_cuda(const at::Tensor& streams, const at::Tensor& static_alpha, c
   return result;
 }
 
-ReadGradientTuple read_backward_cuda(const at::Tensor& grad_input, const at::Tensor& grad_mixed,
-                                     const at::Tensor& grad_beta, const at::Tensor& streams,
-                                     const at::Tensor& static_alpha, const at::Tensor& static_beta,
-                                     const OptionalTensor& norm_weight, const OptionalTensor& norm_bias,
-                                     const OptionalTensor& dynamic_alpha_proj, const OptionalTensor& dynamic_beta_proj,
-                                     const OptionalTensor& dynamic_alpha_scale,
-                                     const OptionalTensor& dynamic_beta_scale, double norm_eps, bool use_tanh,
-                                     const at::Tensor& kept) {
-  const HyperConnectionArguments a{
-      streams,           static_alpha,        static_beta,        norm_weight, norm_bias, dynamic_alpha_proj,
-      dynamic_beta_proj, dynamic_alpha_scale, dynamic_beta_scale, norm_eps,    use_tanh};
+HyperConnectionGradients hyper_connection_read_backward_cuda(const HyperConnectionReadGradients& grads,
+                                                             const HyperConnectionArguments& a,
+                                                             const at::Tensor& kept) {
   const char* op = "hyper_connection_read_backward";
-  check_read_backward(op, grad_input, grad_mixed, grad_beta, a, kept);
-  const c10::cuda::CUDAGuard device(streams.device());
+  check_hyper_connection_read_backward(op, grads, a, kept);
+  const c10::cuda::CUDAGuard device(a.streams.device());
   const HyperConnectionParameters parameters(a);
-  const at::Tensor input_rows = contiguous_rows(grad_input), mixed_rows = contiguous_rows(grad_mixed),
-                   betas = grad_beta.contiguous(), contiguous_kept = kept.contiguous();
-  const at::Tensor grad_streams = at::empty(streams.sizes(), streams.options());
-  const at::TensorOptions floats_like = streams.options().dtype(at::kFloat);
-  const std::int64_t n = streams.size(2), d = streams.size(3), count = hyper_connection_sums(n, d, a.dynamic());
-  const std::int64_t chunks = read_backward_chunks(streams.size(0) * streams.size(1));
+  const at::Tensor input_rows = contiguous_rows(grads.input), mixed_rows = contiguous_rows(grads.mixed),
+                   betas = grads.beta.contiguous(), contiguous_kept = kept.contiguous();
+  const at::Tensor grad_streams = at::empty(a.streams.sizes(), a.streams.options());
+  const at::TensorOptions floats_like = a.streams.options().dtype(at::kFloat);
+  const std::int64_t n = a.streams.size(2), d = a.streams.size(3), count = hyper_connection_sums(n, d, a.dynamic());
+  const std::int64_t chunks = read_backward_chunks(a.streams.size(0) * a.streams.size(1));
   // Column sums stay in a block's shared memory, 227 KB less what the coefficients need.
   TORCH_CHECK(!a.dynamic() || (n + 2) * d <= 51200, op, ": (n + 2) * d must be at most 51200 on CUDA, got n ", n,
               " and d ", d);
@@ -99,7 +85,7 @@ ReadGradientTuple read_backward_cuda(const at::Tensor& grad_input, const at::Ten
       {launch_of(a, parameters), rows_of(input_rows), rows_of(mixed_rows), floats(betas), floats(contiguous_kept),
        grad_streams.mutable_data_ptr(), sums.mutable_data_ptr<float>(), partials.mutable_data_ptr<float>()},
       c10::cuda::getCurrentCUDAStream()));
-  return gradients_of_sums(grad_streams, sums, a);
+  return hyper_connection_gradients(grad_streams, sums, a);
 }
 
 void write(const at::Tensor& result, const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
@@ -109,22 +95,23 @@ void write(const at::Tensor& result, const at::Tensor& mixed, const at::Tensor& 
                               c10::cuda::getCurrentCUDAStream()));
 }
 
-at::Tensor write_cuda(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
-  check_write(mixed, beta, out, /*in_place=*/false);
+at::Tensor hyper_connection_write_cuda(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
+  check_hyper_connection_write(mixed, beta, out, /*in_place=*/false);
   const c10::cuda::CUDAGuard device(mixed.device());
   at::Tensor result = at::empty(mixed.sizes(), mixed.options());
   write(result, mixed, beta, out);
   return result;
 }
 
-void write_in_place_cuda(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
-  check_write(mixed, beta, out, /*in_place=*/true);
+void hyper_connection_write_in_place_cuda(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
+  check_hyper_connection_write(mixed, beta, out, /*in_place=*/true);
   const c10::cuda::CUDAGuard device(mixed.device());
   write(mixed, mixed, beta, out);
 }
 
-WriteGradientTuple write_backward_cuda(const at::Tensor& grad, const at::Tensor& beta, const at::Tensor& out) {
-  check_write_backward(grad, beta, out);
+std::tuple<at::Tensor, at::Tensor> hyper_connection_write_backward_cuda(const at::Tensor& grad, const at::Tensor& beta,
+                                                                        const at::Tensor& out) {
+  check_hyper_connection_write_backward(grad, beta, out);
   const c10::cuda::CUDAGuard device(grad.device());
   const at::Tensor rows = contiguous_rows(grad), betas = beta.to(at::kFloat).contiguous(),
                    outs = contiguous_rows(out.to(grad.scalar_type()));
@@ -140,9 +127,10 @@ WriteGradientTuple write_backward_cuda(const at::Tensor& grad, const at::Tensor&
 }  // namespace satformer::ops::cuda
 
 TORCH_LIBRARY_IMPL(satformer, CUDA, library) {
-  library.impl("hyper_connection_read", &satformer::ops::cuda::read_cuda);
-  library.impl("hyper_connection_read_backward", &satformer::ops::cuda::read_backward_cuda);
-  library.impl("hyper_connection_write", &satformer::ops::cuda::write_cuda);
-  library.impl("hyper_connection_write_", &satformer::ops::cuda::write_in_place_cuda);
-  library.impl("hyper_connection_write_backward", &satformer::ops::cuda::write_backward_cuda);
+  using namespace satformer::ops;
+  implement<"hyper_connection_read", &cuda::hyper_connection_read_cuda>(library);
+  implement<"hyper_connection_read_backward", &cuda::hyper_connection_read_backward_cuda>(library);
+  implement<"hyper_connection_write", &cuda::hyper_connection_write_cuda>(library);
+  implement<"hyper_connection_write_", &cuda::hyper_connection_write_in_place_cuda>(library);
+  implement<"hyper_connection_write_backward", &cuda::hyper_connection_write_backward_cuda>(library);
 }

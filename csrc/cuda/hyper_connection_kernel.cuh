@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(kMaxTokenThreads) read_kernel(HyperConnectionR
   }
 }
 
-// Where a chunk's partial sums begin; the order of `sums` in ops/hyper_connection_arguments.h.
+// Where a chunk's partial sums begin; the order of `sums` in ops/hyper_connection_checks.h.
 struct SumOffsets {
   int64_t logits, scales, alpha, beta, all;
   __host__ __device__ SumOffsets(int64_t n, int64_t d, bool dynamic)

@@ -22,7 +22,7 @@ struct HyperConnectionLaunch {
   StreamRows streams;
   const float *static_alpha, *static_beta;  // [n, n+1], [n]
   const float *projections, *offsets,
-      *means;                             // [n+2, d], [n+2], [n+2]; null: static (ops/hyper_connection_arguments.h)
+      *means;                             // [n+2, d], [n+2], [n+2]; null: static (ops/hyper_connection_checks.h)
   const float *alpha_scale, *beta_scale;  // [1]
   float norm_eps;
   bool layer_norm, use_tanh;

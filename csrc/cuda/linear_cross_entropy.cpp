@@ -10,6 +10,7 @@
 
 #include "csrc/cuda/linear_cross_entropy_launch.h"
 #include "csrc/cuda/tensor_rows.h"
+#include "csrc/ops/dispatch.h"
 #include "csrc/ops/linear_cross_entropy_chunks.h"
 
 namespace satformer::ops::cuda {
@@ -36,30 +37,27 @@ void logit_rows(const LogitRows& rows) {
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> run(const char* op, const CrossEntropyArguments& arguments) {
-  check_cross_entropy(op, arguments);
+  check_linear_cross_entropy(op, arguments);
   const c10::cuda::CUDAGuard device(arguments.hidden.device());
   const CrossEntropyResults results =
       cross_entropy_in_chunks(arguments, rows_a_chunk(arguments.hidden, arguments.weight), logit_rows);
   return {results.losses.sum(), results.grad_hidden, results.grad_weight};
 }
 
-at::Tensor cross_entropy_cuda(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
-                              int64_t ignore_index, double scale) {
-  return std::get<0>(run("linear_cross_entropy", {hidden, weight, targets, ignore_index, scale}));
+at::Tensor linear_cross_entropy_cuda(const CrossEntropyInputs& in) {
+  return std::get<0>(run("linear_cross_entropy", {in}));
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> with_gradients_cuda(const at::Tensor& hidden, const at::Tensor& weight,
-                                                                   const at::Tensor& targets, int64_t ignore_index,
-                                                                   double scale, std::array<bool, 2> output_mask,
-                                                                   std::optional<at::ScalarType> grad_weight_dtype) {
-  return run("linear_cross_entropy_with_gradients",
-             {hidden, weight, targets, ignore_index, scale, output_mask, grad_weight_dtype});
+std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_cross_entropy_with_gradients_cuda(
+    const CrossEntropyArguments& in) {
+  return run("linear_cross_entropy_with_gradients", in);
 }
 
 }  // namespace
 }  // namespace satformer::ops::cuda
 
 TORCH_LIBRARY_IMPL(satformer, CUDA, library) {
-  library.impl("linear_cross_entropy", &satformer::ops::cuda::cross_entropy_cuda);
-  library.impl("linear_cross_entropy_with_gradients", &satformer::ops::cuda::with_gradients_cuda);
+  using namespace satformer::ops;
+  implement<"linear_cross_entropy", &cuda::linear_cross_entropy_cuda>(library);
+  implement<"linear_cross_entropy_with_gradients", &cuda::linear_cross_entropy_with_gradients_cuda>(library);
 }

@@ -8,8 +8,8 @@
 
 #include "csrc/cuda/qk_norm_rope_mix_launch.h"
 #include "csrc/cuda/tensor_arguments.h"
-#include "csrc/ops/qk_norm_rope_mix_arguments.h"
-#include "csrc/ops/qk_norm_rope_mix_calls.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/qk_norm_rope_mix_checks.h"
 
 namespace satformer::ops::cuda {
 namespace {
@@ -49,22 +49,22 @@ AttentionPass pass_of(const MixInputs& in, const at::Tensor& q_like, const at::T
   return pass;
 }
 
-MixOutputs inputs_cuda(const MixInputs& in) {
+MixOutputs qk_norm_rope_mix_cuda(const MixInputs& in) {
   check_qk_norm_rope_mix(in);
   const c10::cuda::CUDAGuard device(in.q.device());
-  MixOutputs out = empty_operands(in);
+  MixOutputs out = outputs_of_qk_norm_rope_mix(in);
   const MixInputsArguments arguments{pass_of(in, in.q, in.k), source_of(in.q),  source_of(in.k), source_of(in.v),
                                      target_of(out.q),        target_of(out.k), target_of(out.v)};
   C10_CUDA_CHECK(launch_qk_norm_rope_mix(arguments, c10::cuda::getCurrentCUDAStream()));
   return out;
 }
 
-MixGradients backward_cuda(const MixInputs& in, const MixOutputs& strided_grads, const MixGradientTargets& targets,
-                           std::array<bool, 5> output_mask) {
+MixGradients qk_norm_rope_mix_backward_cuda(const MixOutputs& strided_grads, const MixBackwardInputs& in,
+                                            const MixGradientTargets& targets, std::array<bool, 5> output_mask) {
   check_qk_norm_rope_mix_backward(in, strided_grads, targets);
   const c10::cuda::CUDAGuard device(strided_grads.q.device());
   const MixOutputs grads = contiguous_rows(strided_grads);
-  MixGradients out = empty_gradients(in, targets, output_mask);
+  MixGradients out = outputs_of_qk_norm_rope_mix_backward(in, targets, output_mask);
   const bool adds = targets.first_values.defined();
   const at::Tensor& to_first_values = adds ? targets.first_values : out.first_values;
 
@@ -103,6 +103,6 @@ MixGradients backward_cuda(const MixInputs& in, const MixOutputs& strided_grads,
 
 TORCH_LIBRARY_IMPL(satformer, CUDA, library) {
   using namespace satformer::ops;
-  library.impl("qk_norm_rope_mix", &qk_norm_rope_mix_entry<&cuda::inputs_cuda>);
-  library.impl("qk_norm_rope_mix_backward", &qk_norm_rope_mix_backward_entry<&cuda::backward_cuda>);
+  implement<"qk_norm_rope_mix", &cuda::qk_norm_rope_mix_cuda>(library);
+  implement<"qk_norm_rope_mix_backward", &cuda::qk_norm_rope_mix_backward_cuda>(library);
 }

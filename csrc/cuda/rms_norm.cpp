@@ -10,7 +10,8 @@
 
 #include "csrc/cuda/rms_norm_launch.h"
 #include "csrc/cuda/tensor_rows.h"
-#include "csrc/ops/rms_norm_arguments.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/rms_norm_checks.h"
 #include "csrc/ops/rms_norm_reference.h"
 
 namespace satformer::ops::cuda {
@@ -43,7 +44,7 @@ void norm(const NormRows& rows, bool given_inverse) {
 
 std::tuple<at::Tensor, at::Tensor> rms_norm_cuda(const at::Tensor& x, const at::Tensor& weight, double eps,
                                                  std::optional<at::ScalarType> out_dtype) {
-  const NormOutputs out = check_norm(x, std::nullopt, weight, eps, out_dtype);
+  const NormOutputs out = outputs_of_rms_norm(x, std::nullopt, weight, eps, out_dtype);
   const c10::cuda::CUDAGuard device(x.device());
   if (!fits(x)) return rms_norm_reference(x, weight, eps, out_dtype);
   norm(norm_rows(x, std::nullopt, weight, eps, out), /*given_inverse=*/false);
@@ -53,7 +54,7 @@ std::tuple<at::Tensor, at::Tensor> rms_norm_cuda(const at::Tensor& x, const at::
 std::tuple<at::Tensor, at::Tensor, at::Tensor> add_rms_norm_cuda(const at::Tensor& x, const at::Tensor& residual,
                                                                  const at::Tensor& weight, double eps,
                                                                  std::optional<at::ScalarType> out_dtype) {
-  const NormOutputs out = check_norm(x, residual, weight, eps, out_dtype);
+  const NormOutputs out = outputs_of_rms_norm(x, residual, weight, eps, out_dtype);
   const c10::cuda::CUDAGuard device(x.device());
   if (!fits(x)) return add_rms_norm_reference(x, residual, weight, eps, out_dtype);
   norm(norm_rows(x, residual, weight, eps, out), /*given_inverse=*/false);
@@ -62,7 +63,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> add_rms_norm_cuda(const at::Tenso
 
 at::Tensor rms_norm_apply_cuda(const at::Tensor& sum, const at::Tensor& weight, const at::Tensor& inverse_rms,
                                std::optional<at::ScalarType> out_dtype) {
-  at::Tensor y = check_apply(sum, weight, inverse_rms, out_dtype);
+  at::Tensor y = outputs_of_rms_norm_apply(sum, weight, inverse_rms, out_dtype);
   const c10::cuda::CUDAGuard device(sum.device());
   if (!fits(sum)) return rms_norm_apply_reference(sum, weight, inverse_rms, out_dtype);
   norm(norm_rows(sum, std::nullopt, weight, /*eps=*/0, {{}, y, inverse_rms}), /*given_inverse=*/true);
@@ -76,7 +77,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> rms_norm_backward_cuda(const at::
                                                                       std::optional<at::ScalarType> residual_dtype) {
   // Blocks enough to fill a GPU, few enough that reading their sums again costs little.
   constexpr NormBlocks kBlocks{/*least_rows=*/4, /*most_blocks=*/1024};
-  const NormGradients out = check_norm_backward(grad_y, grad_sum, sum, weight, inverse_rms, residual_dtype);
+  const NormGradients out = outputs_of_rms_norm_backward(grad_y, grad_sum, sum, weight, inverse_rms, residual_dtype);
   const c10::cuda::CUDAGuard device(sum.device());
   if (!fits(sum)) return rms_norm_backward_reference(grad_y, grad_sum, sum, weight, inverse_rms, residual_dtype);
   const NormBackwardRows rows = norm_backward_rows(grad_y, grad_sum, sum, weight, inverse_rms, out, kBlocks);
@@ -94,15 +95,16 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> rms_norm_backward_cuda(const at::
   a.partial_sums = rows.partial_sums.mutable_data_ptr<float>();
   a.grad_weight = output_of(rows.grad_weight);
   C10_CUDA_CHECK(launch_norm_backward(a, c10::cuda::getCurrentCUDAStream()));
-  return out.tuple();
+  return {out.x, out.weight, out.residual};
 }
 
 }  // namespace
 }  // namespace satformer::ops::cuda
 
 TORCH_LIBRARY_IMPL(satformer, CUDA, library) {
-  library.impl("rms_norm", &satformer::ops::cuda::rms_norm_cuda);
-  library.impl("add_rms_norm", &satformer::ops::cuda::add_rms_norm_cuda);
-  library.impl("rms_norm_apply", &satformer::ops::cuda::rms_norm_apply_cuda);
-  library.impl("rms_norm_backward", &satformer::ops::cuda::rms_norm_backward_cuda);
+  using namespace satformer::ops;
+  implement<"rms_norm", &cuda::rms_norm_cuda>(library);
+  implement<"add_rms_norm", &cuda::add_rms_norm_cuda>(library);
+  implement<"rms_norm_apply", &cuda::rms_norm_apply_cuda>(library);
+  implement<"rms_norm_backward", &cuda::rms_norm_backward_cuda>(library);
 }

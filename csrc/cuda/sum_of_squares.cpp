@@ -8,7 +8,8 @@
 
 #include "csrc/cuda/sum_of_squares_launch.h"
 #include "csrc/cuda/tensor_dtype.h"
-#include "csrc/ops/sum_of_squares_arguments.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/sum_of_squares_checks.h"
 
 namespace satformer::ops::cuda {
 namespace {
@@ -37,5 +38,6 @@ at::Tensor sum_of_squares_cuda(at::TensorList tensors) {
 }  // namespace satformer::ops::cuda
 
 TORCH_LIBRARY_IMPL(satformer, CUDA, library) {
-  library.impl("sum_of_squares", &satformer::ops::cuda::sum_of_squares_cuda);
+  using namespace satformer::ops;
+  implement<"sum_of_squares", &cuda::sum_of_squares_cuda>(library);
 }

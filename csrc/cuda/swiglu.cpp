@@ -7,8 +7,9 @@
 
 #include "csrc/cuda/swiglu_launch.h"
 #include "csrc/cuda/tensor_rows.h"
+#include "csrc/ops/dispatch.h"
 #include "csrc/ops/row_arguments.h"
-#include "csrc/ops/swiglu_arguments.h"
+#include "csrc/ops/swiglu_checks.h"
 
 namespace satformer::ops::cuda {
 namespace {
@@ -19,7 +20,7 @@ at::Tensor half(const at::Tensor& rows, int64_t i) {
 }
 
 at::Tensor swiglu_cuda(const at::Tensor& packed) {
-  at::Tensor y = check_swiglu(packed);
+  at::Tensor y = outputs_of_swiglu(packed);
   const c10::cuda::CUDAGuard device(packed.device());
   const at::Tensor rows = rows_of(packed), out = rows_of(y);
   C10_CUDA_CHECK(
@@ -38,7 +39,7 @@ void backward(const at::Tensor& grad_packed, const at::Tensor& y, const at::Tens
 
 std::tuple<at::Tensor, at::Tensor> swiglu_backward_cuda(const at::Tensor& grad, const at::Tensor& packed,
                                                         bool with_output) {
-  auto [grad_packed, y] = check_swiglu_backward(grad, packed, with_output);
+  auto [grad_packed, y] = outputs_of_swiglu_backward(grad, packed, with_output);
   const c10::cuda::CUDAGuard device(packed.device());
   backward(grad_packed, y, grad, packed);
   return {grad_packed, y};
@@ -55,7 +56,8 @@ void swiglu_backward_in_place_cuda(at::Tensor& packed, at::Tensor& grad) {
 }  // namespace satformer::ops::cuda
 
 TORCH_LIBRARY_IMPL(satformer, CUDA, library) {
-  library.impl("swiglu", &satformer::ops::cuda::swiglu_cuda);
-  library.impl("swiglu_backward", &satformer::ops::cuda::swiglu_backward_cuda);
-  library.impl("swiglu_backward_", &satformer::ops::cuda::swiglu_backward_in_place_cuda);
+  using namespace satformer::ops;
+  implement<"swiglu", &cuda::swiglu_cuda>(library);
+  implement<"swiglu_backward", &cuda::swiglu_backward_cuda>(library);
+  implement<"swiglu_backward_", &cuda::swiglu_backward_in_place_cuda>(library);
 }

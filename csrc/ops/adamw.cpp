@@ -3,8 +3,8 @@
 #include <ATen/core/enum_tag.h>
 #include <torch/library.h>
 
-#include "csrc/ops/adamw_calls.h"
-#include "csrc/ops/typed_operator.h"
+#include "csrc/ops/adamw_checks.h"
+#include "csrc/ops/dispatch.h"
 
 TORCH_LIBRARY_FRAGMENT(satformer, library) {
   library.def(
@@ -16,15 +16,14 @@ TORCH_LIBRARY_FRAGMENT(satformer, library) {
 
 namespace satformer::ops {
 
-const c10::TypedOperatorHandle<AdamWSignature>& adamw_operator() {
-  static const auto handle = typed_operator<AdamWSignature>("satformer::adamw_");
-  return handle;
-}
-
 void adamw_(const AdamWTensors& tensors, const AdamWSettings& settings, at::IntArrayRef steps) {
-  adamw_operator().call(tensors.parameters, tensors.gradients, tensors.exp_avgs, tensors.exp_avg_sqs,
-                        tensors.gradient_factor, settings.lr, settings.beta1, settings.beta2, settings.eps,
-                        settings.weight_decay, steps);
+  static const Operator<decltype(adamw_)> op("satformer::adamw_");
+  op(tensors, settings, steps);
 }
 
 }  // namespace satformer::ops
+
+// Checks without values: torch.compile, export and fake tensors.
+TORCH_LIBRARY_IMPL(satformer, Meta, library) {
+  satformer::ops::implement<"adamw_", &satformer::ops::check_adamw>(library);
+}

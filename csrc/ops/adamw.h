@@ -20,10 +20,11 @@
 // number of threads changes no bit.
 //
 // Not differentiable: parameters that require grad are updated under no_grad. No tensor that is written may share
-// memory with any other. A wrong argument is a c10::Error that names operator, argument, list index and what came;
+// memory with any other. A wrong argument is a c10::Error that names operator, argument, list index and what it got;
 // nothing is written then.
 #include <ATen/core/Tensor.h>
 
+#include <tuple>
 #include <vector>
 
 namespace satformer::ops {
@@ -31,6 +32,11 @@ namespace satformer::ops {
 struct AdamWTensors {
   std::vector<at::Tensor> parameters, gradients, exp_avgs, exp_avg_sqs;
   at::Tensor gradient_factor;
+
+  static constexpr auto fields() {  // in the order of the schema (csrc/ops/tensor_fields.h)
+    using In = AdamWTensors;
+    return std::tuple{&In::parameters, &In::gradients, &In::exp_avgs, &In::exp_avg_sqs, &In::gradient_factor};
+  }
 };
 
 struct AdamWSettings {
@@ -39,6 +45,11 @@ struct AdamWSettings {
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.0;
+
+  static constexpr auto fields() {
+    using In = AdamWSettings;
+    return std::tuple{&In::lr, &In::beta1, &In::beta2, &In::eps, &In::weight_decay};
+  }
 };
 
 void adamw_(const AdamWTensors& tensors, const AdamWSettings& settings, at::IntArrayRef steps);

@@ -1,6 +1,6 @@
 #include "csrc/ops/adamw_reference.h"
+#include "csrc/ops/row_arguments.h"
 
-#include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
@@ -18,7 +18,7 @@ void adamw_reference_(const AdamWTensors& tensors, const AdamWSettings& settings
   const auto [lr, beta1, beta2, eps, weight_decay] = settings;
   for (std::size_t i = 0; i < tensors.parameters.size(); ++i) {
     const at::Tensor& parameter = tensors.parameters[i];
-    const at::ScalarType dtype = at::toOpMathType(parameter.scalar_type());
+    const at::ScalarType dtype = accumulate_dtype(parameter);
     const auto t = static_cast<double>(steps[i]);
     const at::Tensor g = tensors.gradients[i].to(dtype) * tensors.gradient_factor.to(dtype);
     const at::Tensor m = beta1 * tensors.exp_avgs[i].to(dtype) + (1 - beta1) * g;

@@ -88,4 +88,10 @@ Gate check_gate(const char* op, std::string_view name) {
   return *gate;
 }
 
+Gate gate_from_name(std::string_view name) {
+  const std::optional<Gate> gate = find_gate(name);
+  TORCH_CHECK_VALUE(gate.has_value(), "gate must be one of ", gate_names(), ", got \"", name, "\"");
+  return *gate;
+}
+
 }  // namespace satformer::ops

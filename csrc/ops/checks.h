@@ -1,6 +1,6 @@
 #pragma once
 // Argument checks that the operators share. They use symbolic sizes so that the same code serves every dispatch key and
-// tracing; each throws a c10::Error that names operator, argument, what was expected and what came.
+// tracing; each throws a c10::Error that names operator, argument, what was expected and what it got.
 #include <ATen/core/Tensor.h>
 
 #include <string>
@@ -42,6 +42,10 @@ void check_parameter(const Argument& x, c10::SymIntArrayRef expected, const Argu
 void check_values(const Argument& values, const char* shape = "[B, T, H_kv, hd]");
 void check_logits(const Argument& logits,
                   const Argument& values);  // values' shape without hd; float32 or values' dtype
+
+// --- gates ---
 Gate check_gate(const char* op, std::string_view name);
+// The same for names that are no operator's argument.
+Gate gate_from_name(std::string_view name);
 
 }  // namespace satformer::ops

@@ -1,12 +1,14 @@
 #include "csrc/ops/depth_weighted_sum.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/enum_tag.h>
+#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <string>
 
-#include "csrc/ops/depth_weighted_sum_calls.h"
+#include "csrc/ops/depth_weighted_sum_checks.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/row_arguments.h"
 
 TORCH_LIBRARY_FRAGMENT(satformer, library) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag, at::Tag::needs_exact_strides};
@@ -29,64 +31,72 @@ TORCH_LIBRARY_FRAGMENT(satformer, library) {
 namespace satformer::ops {
 namespace {
 
-template <typename Signature>
-c10::TypedOperatorHandle<Signature> find(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
+// Check and allocate: shapes and dtypes without values, for torch.compile, export and fake tensors.
+Tensors depth_weighted_sum_meta(const DepthSum& sum) {
+  check_depth_weighted_sum("depth_weighted_sum", sum);
+  return outputs_of_depth_weighted_sum(sum);
 }
 
-DepthSumGradients fields(DepthGradientTuple&& gradients) {
-  auto& [sources, weights, base, source_norm_weights, source_inverse_rms, output_norm_weights] = gradients;
-  return {std::move(sources),
-          std::move(weights),
-          std::move(base),
-          std::move(source_norm_weights),
-          std::move(source_inverse_rms),
-          std::move(output_norm_weights)};
+DepthSumGradients depth_weighted_sum_backward_meta(at::TensorList grads, const DepthSum& sum, DepthSumMask mask) {
+  check_depth_weighted_sum_backward("depth_weighted_sum_backward", grads, sum);
+  return DepthSumBackwardOutputs(sum, wanted_gradients(mask, sum), /*with_sources=*/true).gradients(sum);
+}
+
+DepthSumGradients depth_weighted_sum_backward_add_meta(at::TensorList grad_sources, at::TensorList grads,
+                                                       const DepthSum& sum, DepthSumMask mask) {
+  const char* op = "depth_weighted_sum_backward_";
+  check_depth_weighted_sum_backward(op, grads, sum);
+  check_grad_sources(op, grad_sources, grads, sum);
+  return DepthSumBackwardOutputs(sum, wanted_gradients(mask, sum), /*with_sources=*/false).gradients(sum);
+}
+
+at::Tensor inverse_rms_meta(const at::Tensor& x, double eps) {
+  check_inverse_rms(x, eps);
+  return at::empty_symint(x.sym_sizes().slice(0, x.dim() - 1), x.options().dtype(accumulate_dtype(x)));
+}
+
+at::Tensor inverse_rms_backward_meta(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& inverse) {
+  check_inverse_rms_backward(grad, x, inverse);
+  return at::empty_symint(x.sym_sizes(), x.options());
 }
 
 }  // namespace
 
-const c10::TypedOperatorHandle<DepthSumSignature>& depth_sum_operator() {
-  static const auto handle = find<DepthSumSignature>("satformer::depth_weighted_sum");
-  return handle;
-}
-const c10::TypedOperatorHandle<DepthSumBackwardSignature>& depth_sum_backward_operator() {
-  static const auto handle = find<DepthSumBackwardSignature>("satformer::depth_weighted_sum_backward");
-  return handle;
-}
-const c10::TypedOperatorHandle<DepthSumBackwardAddSignature>& depth_sum_backward_add_operator() {
-  static const auto handle = find<DepthSumBackwardAddSignature>("satformer::depth_weighted_sum_backward_");
-  return handle;
-}
-const c10::TypedOperatorHandle<InverseRmsSignature>& inverse_rms_operator() {
-  static const auto handle = find<InverseRmsSignature>("satformer::inverse_rms");
-  return handle;
-}
-const c10::TypedOperatorHandle<InverseRmsBackwardSignature>& inverse_rms_backward_operator() {
-  static const auto handle = find<InverseRmsBackwardSignature>("satformer::inverse_rms_backward");
-  return handle;
-}
-
 std::vector<at::Tensor> depth_weighted_sum(const DepthSum& sum) {
-  return depth_sum_operator().call(sum.sources, sum.weights, sum.base, sum.source_norm_weights, sum.source_inverse_rms,
-                                   sum.output_norm_weights, sum.output_norm_eps);
+  static const Operator<decltype(depth_weighted_sum)> op("satformer::depth_weighted_sum");
+  return op(sum);
 }
 
 DepthSumGradients depth_weighted_sum_backward(const std::vector<at::Tensor>& grads, const DepthSum& sum,
                                               const DepthSumMask& mask) {
-  return fields(depth_sum_backward_operator().call(grads, sum.sources, sum.weights, sum.base, sum.source_norm_weights,
-                                                   sum.source_inverse_rms, sum.output_norm_weights, sum.output_norm_eps,
-                                                   mask));
+  static const Operator<decltype(depth_weighted_sum_backward)> op("satformer::depth_weighted_sum_backward");
+  return op(grads, sum, mask);
 }
 
 DepthSumGradients depth_weighted_sum_backward_(std::vector<at::Tensor>& grad_sources,
                                                const std::vector<at::Tensor>& grads, const DepthSum& sum,
                                                const DepthSumMask& mask) {
-  return fields(depth_sum_backward_add_operator().call(grad_sources, grads, sum.sources, sum.weights, sum.base,
-                                                       sum.source_norm_weights, sum.source_inverse_rms,
-                                                       sum.output_norm_weights, sum.output_norm_eps, mask));
+  static const Operator<decltype(depth_weighted_sum_backward_)> op("satformer::depth_weighted_sum_backward_");
+  return op(grad_sources, grads, sum, mask);
 }
 
-at::Tensor inverse_rms(const at::Tensor& x, double eps) { return inverse_rms_operator().call(x, eps); }
+at::Tensor inverse_rms(const at::Tensor& x, double eps) {
+  static const Operator<decltype(inverse_rms)> op("satformer::inverse_rms");
+  return op(x, eps);
+}
+
+at::Tensor inverse_rms_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& inverse) {
+  static const Operator<decltype(inverse_rms_backward)> op("satformer::inverse_rms_backward");
+  return op(grad, x, inverse);
+}
 
 }  // namespace satformer::ops
+
+TORCH_LIBRARY_IMPL(satformer, Meta, library) {
+  using namespace satformer::ops;
+  implement<"depth_weighted_sum", &depth_weighted_sum_meta>(library);
+  implement<"depth_weighted_sum_backward", &depth_weighted_sum_backward_meta>(library);
+  implement<"depth_weighted_sum_backward_", &depth_weighted_sum_backward_add_meta>(library);
+  implement<"inverse_rms", &inverse_rms_meta>(library);
+  implement<"inverse_rms_backward", &inverse_rms_backward_meta>(library);
+}

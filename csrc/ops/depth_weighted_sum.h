@@ -14,6 +14,7 @@
 
 #include <array>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 namespace satformer::ops {
@@ -29,6 +30,17 @@ struct DepthSum {
   std::vector<at::Tensor> source_inverse_rms;   // S tensors [B, T], float32 (float64 for float64)
   std::vector<at::Tensor> output_norm_weights;  // p_c: C tensors [d], any floating dtype; empty: no norm of the sums
   double output_norm_eps = 1e-6;
+
+  static constexpr auto fields() {  // in the order of the schema (csrc/ops/tensor_fields.h)
+    using Sum = DepthSum;
+    return std::tuple{&Sum::sources,
+                      &Sum::weights,
+                      &Sum::base,
+                      &Sum::source_norm_weights,
+                      &Sum::source_inverse_rms,
+                      &Sum::output_norm_weights,
+                      &Sum::output_norm_eps};
+  }
 };
 
 // out: C tensors [B, T, d], contiguous, of the sources' dtype.
@@ -38,11 +50,24 @@ std::vector<at::Tensor> depth_weighted_sum(const DepthSum& sum);
 // the dtypes of a source, contiguous in its last dimension. Differentiable once.
 at::Tensor inverse_rms(const at::Tensor& x, double eps);
 
+// -grad r^3 x / d, contiguous, x's dtype: the gradient of x for that of inverse = inverse_rms(x, eps).
+at::Tensor inverse_rms_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& inverse);
+
 // The fields of DepthSum that have a gradient; as a mask, in this order.
 struct DepthSumGradients {
   std::vector<at::Tensor> sources;  // contiguous
   at::Tensor weights, base;
   std::vector<at::Tensor> source_norm_weights, source_inverse_rms, output_norm_weights;
+
+  static constexpr auto fields() {
+    using To = DepthSumGradients;
+    return std::tuple{&To::sources,
+                      &To::weights,
+                      &To::base,
+                      &To::source_norm_weights,
+                      &To::source_inverse_rms,
+                      &To::output_norm_weights};
+  }
 };
 using DepthSumMask = std::array<bool, 6>;
 

@@ -1,6 +1,6 @@
 #include "csrc/ops/depth_weighted_sum_reference.h"
+#include "csrc/ops/row_arguments.h"
 
-#include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/rsqrt.h>
@@ -8,12 +8,12 @@
 namespace satformer::ops {
 
 at::Tensor inverse_rms_reference(const at::Tensor& x, double eps) {
-  const at::Tensor a = x.to(at::toOpMathType(x.scalar_type()));
+  const at::Tensor a = x.to(accumulate_dtype(x));
   return at::rsqrt((a * a).mean(-1) + eps);
 }
 
 std::vector<at::Tensor> depth_weighted_sum_reference(const DepthSum& sum) {
-  const at::ScalarType stored = sum.sources.at(0).scalar_type(), dtype = at::toOpMathType(stored);
+  const at::ScalarType stored = sum.sources.at(0).scalar_type(), dtype = accumulate_dtype(stored);
   const at::Tensor weights = sum.weights.to(dtype);
   const std::int64_t ways = weights.size(-2);
   std::vector<at::Tensor> sums(ways);

@@ -1,6 +1,5 @@
 #include "csrc/ops/gated_value_mix_reference.h"
 
-#include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/gt.h>
@@ -14,7 +13,7 @@
 #include <ATen/ops/tanh.h>
 #include <c10/util/Exception.h>
 
-#include "csrc/ops/gated_value_mix_arguments.h"
+#include "csrc/ops/gated_value_mix_checks.h"
 #include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops {
@@ -62,13 +61,13 @@ at::Tensor gate_gradient(const at::Tensor& x, const at::Tensor& alpha, const at:
 }  // namespace
 
 at::Tensor apply_gate(const at::Tensor& logits, Gate gate) {
-  return gate_value(logits.to(at::toOpMathType(logits.scalar_type())), gate);
+  return gate_value(logits.to(accumulate_dtype(logits)), gate);
 }
 
 at::Tensor gated_value_mix_reference(const at::Tensor& v, const at::Tensor& first_values, const at::Tensor& logits,
                                      Gate gate, const std::optional<at::Tensor>& scale,
                                      const std::optional<at::Tensor>& shift) {
-  const at::ScalarType dtype = at::toOpMathType(v.scalar_type());
+  const at::ScalarType dtype = accumulate_dtype(v);
   at::Tensor alpha = gate_value(logits.to(dtype), gate);
   if (given(scale)) alpha = scale->to(dtype) * alpha;
   if (given(shift)) alpha = alpha + shift->to(dtype);
@@ -78,7 +77,7 @@ at::Tensor gated_value_mix_reference(const at::Tensor& v, const at::Tensor& firs
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> gated_value_mix_backward_reference(
     const at::Tensor& grad, const at::Tensor& first_values, const at::Tensor& logits, Gate gate,
     const std::optional<at::Tensor>& scale, const std::optional<at::Tensor>& shift, std::array<bool, 4> output_mask) {
-  const at::ScalarType dtype = at::toOpMathType(grad.scalar_type());
+  const at::ScalarType dtype = accumulate_dtype(grad);
   const std::array<bool, 4> wanted = wanted_gradients(output_mask, scale, shift);
   const at::Tensor x = logits.to(dtype), g = grad.to(dtype);
   const at::Tensor alpha = gate_value(x, gate);

@@ -1,12 +1,13 @@
 #include "csrc/ops/hyper_connection.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/enum_tag.h>
+#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <string>
 
-#include "csrc/ops/hyper_connection_calls.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/hyper_connection_checks.h"
 
 TORCH_LIBRARY_FRAGMENT(satformer, library) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag, at::Tag::needs_exact_strides};
@@ -26,65 +27,85 @@ TORCH_LIBRARY_FRAGMENT(satformer, library) {
 namespace satformer::ops {
 namespace {
 
-template <typename Signature>
-c10::TypedOperatorHandle<Signature> find_hyper(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
+at::Tensor empty_of(const at::Tensor& x) { return at::empty_symint(x.sym_sizes(), x.options()); }
+
+// Check and allocate: shapes and dtypes without values, for torch.compile, export and fake tensors.
+HyperConnectionRead hyper_connection_read_meta(const HyperConnectionArguments& a) {
+  check_hyper_connection_read("hyper_connection_read", a);
+  return outputs_of_hyper_connection_read(a);
+}
+
+HyperConnectionGradients hyper_connection_read_backward_meta(const HyperConnectionReadGradients& grads,
+                                                             const HyperConnectionArguments& a,
+                                                             const at::Tensor& kept) {
+  check_hyper_connection_read_backward("hyper_connection_read_backward", grads, a, kept);
+  const HyperConnectionArguments to = map_tensors(a, empty_of);
+  const auto or_undefined = [](const std::optional<at::Tensor>& x) { return x.value_or(at::Tensor()); };
+  return {to.streams,
+          to.static_alpha,
+          to.static_beta,
+          or_undefined(to.norm_weight),
+          or_undefined(to.norm_bias),
+          or_undefined(to.dynamic_alpha_proj),
+          or_undefined(to.dynamic_beta_proj),
+          or_undefined(to.dynamic_alpha_scale),
+          or_undefined(to.dynamic_beta_scale)};
+}
+
+at::Tensor hyper_connection_write_meta(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
+  check_hyper_connection_write(mixed, beta, out, /*in_place=*/false);
+  return empty_of(mixed);
+}
+
+void hyper_connection_write_in_place_meta(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
+  check_hyper_connection_write(mixed, beta, out, /*in_place=*/true);
+}
+
+std::tuple<at::Tensor, at::Tensor> hyper_connection_write_backward_meta(const at::Tensor& grad, const at::Tensor& beta,
+                                                                        const at::Tensor& out) {
+  check_hyper_connection_write_backward(grad, beta, out);
+  return {empty_of(beta), empty_of(out)};
 }
 
 }  // namespace
 
-const c10::TypedOperatorHandle<ReadSignature>& hyper_read_operator() {
-  static const auto handle = find_hyper<ReadSignature>("satformer::hyper_connection_read");
-  return handle;
-}
-const c10::TypedOperatorHandle<ReadBackwardSignature>& hyper_read_backward_operator() {
-  static const auto handle = find_hyper<ReadBackwardSignature>("satformer::hyper_connection_read_backward");
-  return handle;
-}
-const c10::TypedOperatorHandle<WriteSignature>& hyper_write_operator() {
-  static const auto handle = find_hyper<WriteSignature>("satformer::hyper_connection_write");
-  return handle;
-}
-const c10::TypedOperatorHandle<WriteInPlaceSignature>& hyper_write_in_place_operator() {
-  static const auto handle = find_hyper<WriteInPlaceSignature>("satformer::hyper_connection_write_");
-  return handle;
-}
-const c10::TypedOperatorHandle<WriteBackwardSignature>& hyper_write_backward_operator() {
-  static const auto handle = find_hyper<WriteBackwardSignature>("satformer::hyper_connection_write_backward");
-  return handle;
-}
-
-HyperConnectionRead hyper_connection_read(const at::Tensor& streams, const HyperConnection& p) {
-  auto [input, mixed, beta, kept] = hyper_read_operator().call(
-      streams, p.static_alpha, p.static_beta, p.norm_weight, p.norm_bias, p.dynamic_alpha_proj, p.dynamic_beta_proj,
-      p.dynamic_alpha_scale, p.dynamic_beta_scale, p.norm_eps, p.use_tanh);
-  return {std::move(input), std::move(mixed), std::move(beta), std::move(kept)};
+HyperConnectionRead hyper_connection_read(const at::Tensor& streams, const HyperConnection& parameters) {
+  static const Operator<decltype(hyper_connection_read)> op("satformer::hyper_connection_read");
+  return op(streams, parameters);
 }
 
 at::Tensor hyper_connection_write(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
-  return hyper_write_operator().call(mixed, beta, out);
+  static const Operator<decltype(hyper_connection_write)> op("satformer::hyper_connection_write");
+  return op(mixed, beta, out);
 }
 
 at::Tensor& hyper_connection_write_(at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
-  hyper_write_in_place_operator().call(mixed, beta, out);
+  static const Operator<decltype(hyper_connection_write_in_place_meta)> op("satformer::hyper_connection_write_");
+  op(mixed, beta, out);
   return mixed;
 }
 
 HyperConnectionGradients hyper_connection_read_backward(const HyperConnectionRead& grad, const at::Tensor& streams,
-                                                        const HyperConnection& p, const at::Tensor& kept) {
-  auto [to_streams, to_alpha, to_beta, to_norm_weight, to_norm_bias, to_alpha_proj, to_beta_proj, to_alpha_scale,
-        to_beta_scale] =
-      hyper_read_backward_operator().call(grad.input, grad.mixed, grad.beta, streams, p.static_alpha, p.static_beta,
-                                          p.norm_weight, p.norm_bias, p.dynamic_alpha_proj, p.dynamic_beta_proj,
-                                          p.dynamic_alpha_scale, p.dynamic_beta_scale, p.norm_eps, p.use_tanh, kept);
-  return {std::move(to_streams),     std::move(to_alpha),       std::move(to_beta),
-          std::move(to_norm_weight), std::move(to_norm_bias),   std::move(to_alpha_proj),
-          std::move(to_beta_proj),   std::move(to_alpha_scale), std::move(to_beta_scale)};
+                                                        const HyperConnection& parameters, const at::Tensor& kept) {
+  static const Operator<HyperConnectionGradients(const HyperConnectionReadGradients&, const at::Tensor&,
+                                                 const HyperConnection&, const at::Tensor&)>
+      op("satformer::hyper_connection_read_backward");
+  return op({grad.input, grad.mixed, grad.beta}, streams, parameters, kept);
 }
 
 std::tuple<at::Tensor, at::Tensor> hyper_connection_write_backward(const at::Tensor& grad, const at::Tensor& beta,
                                                                    const at::Tensor& out) {
-  return hyper_write_backward_operator().call(grad, beta, out);
+  static const Operator<decltype(hyper_connection_write_backward)> op("satformer::hyper_connection_write_backward");
+  return op(grad, beta, out);
 }
 
 }  // namespace satformer::ops
+
+TORCH_LIBRARY_IMPL(satformer, Meta, library) {
+  using namespace satformer::ops;
+  implement<"hyper_connection_read", &hyper_connection_read_meta>(library);
+  implement<"hyper_connection_read_backward", &hyper_connection_read_backward_meta>(library);
+  implement<"hyper_connection_write", &hyper_connection_write_meta>(library);
+  implement<"hyper_connection_write_", &hyper_connection_write_in_place_meta>(library);
+  implement<"hyper_connection_write_backward", &hyper_connection_write_backward_meta>(library);
+}

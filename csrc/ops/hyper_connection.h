@@ -37,6 +37,14 @@ struct HyperConnection {
   std::optional<at::Tensor> dynamic_alpha_scale, dynamic_beta_scale;  // [1]
   double norm_eps = 1.1920929e-07;                                    // the paper's code; 1e-5 with LayerNorm
   bool use_tanh = true;
+
+  static constexpr auto fields() {  // in the order of the schema (csrc/ops/tensor_fields.h)
+    using In = HyperConnection;
+    return std::tuple{
+        &In::static_alpha,       &In::static_beta,       &In::norm_weight,         &In::norm_bias,
+        &In::dynamic_alpha_proj, &In::dynamic_beta_proj, &In::dynamic_alpha_scale, &In::dynamic_beta_scale,
+        &In::norm_eps,           &In::use_tanh};
+  }
 };
 
 struct HyperConnectionRead {
@@ -46,6 +54,11 @@ struct HyperConnectionRead {
   // For the backward, without a gradient: f's argument, [.., :n+1] of alpha and [.., n+1] of beta, the inverse norm and
   // the mean (0 with RMSNorm) of each stream. [B, T, n, n+4], float32 (float64); [0] without the dynamic part.
   at::Tensor kept;
+
+  static constexpr auto fields() {
+    using Out = HyperConnectionRead;
+    return std::tuple{&Out::input, &Out::mixed, &Out::beta, &Out::kept};
+  }
 };
 HyperConnectionRead hyper_connection_read(const at::Tensor& streams, const HyperConnection& parameters);
 
@@ -60,6 +73,13 @@ at::Tensor& hyper_connection_write_(at::Tensor& mixed, const at::Tensor& beta, c
 struct HyperConnectionGradients {
   at::Tensor streams, static_alpha, static_beta, norm_weight, norm_bias, dynamic_alpha_proj, dynamic_beta_proj,
       dynamic_alpha_scale, dynamic_beta_scale;
+
+  static constexpr auto fields() {
+    using To = HyperConnectionGradients;
+    return std::tuple{&To::streams,           &To::static_alpha,        &To::static_beta,
+                      &To::norm_weight,       &To::norm_bias,           &To::dynamic_alpha_proj,
+                      &To::dynamic_beta_proj, &To::dynamic_alpha_scale, &To::dynamic_beta_scale};
+  }
 };
 // grad: the gradients of input, mixed and beta (kept is not read); `kept` as hyper_connection_read returned it.
 HyperConnectionGradients hyper_connection_read_backward(const HyperConnectionRead& grad, const at::Tensor& streams,

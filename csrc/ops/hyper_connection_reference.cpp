@@ -1,6 +1,6 @@
 #include "csrc/ops/hyper_connection_reference.h"
+#include "csrc/ops/row_arguments.h"
 
-#include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mean.h>
@@ -20,7 +20,7 @@ at::Tensor normalized(const at::Tensor& streams, const HyperConnection& p) {
 }  // namespace
 
 HyperConnectionRead hyper_connection_read_reference(const at::Tensor& streams, const HyperConnection& p) {
-  const at::ScalarType stored = streams.scalar_type(), dtype = at::toOpMathType(stored);
+  const at::ScalarType stored = streams.scalar_type(), dtype = accumulate_dtype(stored);
   const at::Tensor x = streams.to(dtype);
   at::Tensor alpha = p.static_alpha.to(dtype), beta = p.static_beta.to(dtype);
   if (p.norm_weight) {
@@ -34,7 +34,7 @@ HyperConnectionRead hyper_connection_read_reference(const at::Tensor& streams, c
 }
 
 at::Tensor hyper_connection_write_reference(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
-  const at::ScalarType dtype = at::toOpMathType(mixed.scalar_type());
+  const at::ScalarType dtype = accumulate_dtype(mixed);
   return (mixed.to(dtype) + beta.to(dtype).unsqueeze(-1) * out.to(dtype).unsqueeze(2)).to(mixed.scalar_type());
 }
 

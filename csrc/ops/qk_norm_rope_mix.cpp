@@ -1,10 +1,10 @@
 #include "csrc/ops/qk_norm_rope_mix.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/enum_tag.h>
 #include <torch/library.h>
 
-#include "csrc/ops/qk_norm_rope_mix_calls.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/qk_norm_rope_mix_checks.h"
 
 TORCH_LIBRARY_FRAGMENT(satformer, library) {
   // Strides must reach the kernels as the model laid them out: a compiler may not repack a slice of a projection.
@@ -26,46 +26,37 @@ TORCH_LIBRARY_FRAGMENT(satformer, library) {
 namespace satformer::ops {
 namespace {
 
-OptionalTensor given_or_none(const at::Tensor& x) { return x.defined() ? OptionalTensor(x) : std::nullopt; }
+// Check and allocate: shapes and dtypes without values, for torch.compile, export and fake tensors.
+MixOutputs qk_norm_rope_mix_meta(const MixInputs& in) {
+  check_qk_norm_rope_mix(in);
+  return outputs_of_qk_norm_rope_mix(in);
+}
+
+MixGradients qk_norm_rope_mix_backward_meta(const MixOutputs& grads, const MixBackwardInputs& in,
+                                            const MixGradientTargets& targets, std::array<bool, 5> output_mask) {
+  check_qk_norm_rope_mix_backward(in, grads, targets);
+  return outputs_of_qk_norm_rope_mix_backward(in, targets, output_mask);
+}
 
 }  // namespace
 
-const c10::TypedOperatorHandle<MixInputsSignature>& qk_norm_rope_mix_operator() {
-  static const auto handle =
-      c10::Dispatcher::singleton().findSchemaOrThrow("satformer::qk_norm_rope_mix", "").typed<MixInputsSignature>();
-  return handle;
-}
-
-const c10::TypedOperatorHandle<MixInputsBackwardSignature>& qk_norm_rope_mix_backward_operator() {
-  static const auto handle = c10::Dispatcher::singleton()
-                                 .findSchemaOrThrow("satformer::qk_norm_rope_mix_backward", "")
-                                 .typed<MixInputsBackwardSignature>();
-  return handle;
-}
-
-MixOutputs call_qk_norm_rope_mix(const MixInputs& in) {
-  auto [q, k, v] = qk_norm_rope_mix_operator().call(
-      in.q, in.k, in.v, in.cos, in.sin, given_or_none(in.q_weight), given_or_none(in.k_weight), in.eps,
-      given_or_none(in.first_values), given_or_none(in.logits), gate_name(in.gate), given_or_none(in.lambda1),
-      given_or_none(in.lambda2), in.copy_values);
-  return {q, k, v};
-}
-
 MixOutputs qk_norm_rope_mix(const MixInputs& in) {
-  MixOutputs out = call_qk_norm_rope_mix(in);
+  static const Operator<MixOutputs(const MixInputs&)> op("satformer::qk_norm_rope_mix");
+  MixOutputs out = op(in);
   if (!out.v.defined()) out.v = in.v;
   return out;
 }
 
 MixGradients qk_norm_rope_mix_backward(const MixInputs& in, const MixOutputs& grads, const MixGradientTargets& targets,
                                        std::array<bool, 5> output_mask) {
-  auto [q_weight, k_weight, first_values, lambda1, lambda2] = qk_norm_rope_mix_backward_operator().call(
-      grads.q, grads.k, given_or_none(grads.v), given_or_none(in.q), given_or_none(in.k), given_or_none(in.v), in.cos,
-      in.sin, given_or_none(in.q_weight), given_or_none(in.k_weight), in.eps, given_or_none(in.first_values),
-      given_or_none(in.logits), gate_name(in.gate), given_or_none(in.lambda1), given_or_none(in.lambda2), targets.q,
-      targets.k, given_or_none(targets.v), given_or_none(targets.logits), given_or_none(targets.first_values),
-      output_mask);
-  return {q_weight, k_weight, first_values, lambda1, lambda2};
+  static const Operator<decltype(qk_norm_rope_mix_backward_meta)> op("satformer::qk_norm_rope_mix_backward");
+  return op(grads, MixBackwardInputs{in}, targets, output_mask);
 }
 
 }  // namespace satformer::ops
+
+TORCH_LIBRARY_IMPL(satformer, Meta, library) {
+  using namespace satformer::ops;
+  implement<"qk_norm_rope_mix", &qk_norm_rope_mix_meta>(library);
+  implement<"qk_norm_rope_mix_backward", &qk_norm_rope_mix_backward_meta>(library);
+}

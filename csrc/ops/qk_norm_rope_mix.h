@@ -15,8 +15,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <tuple>
 
 #include "csrc/ops/gate.h"
+#include "csrc/ops/tensor_fields.h"
 
 namespace satformer::ops {
 
@@ -40,6 +42,24 @@ struct MixInputs {
   at::Tensor lambda1 = {}, lambda2 = {};  // [], arithmetic dtype
   // Without a mix: whether v' is a contiguous copy of v. Otherwise it is v itself.
   bool copy_values = false;
+
+  static constexpr auto fields() {
+    using In = MixInputs;
+    return std::tuple{&In::q,
+                      &In::k,
+                      &In::v,
+                      &In::cos,
+                      &In::sin,
+                      maybe(&In::q_weight),
+                      maybe(&In::k_weight),
+                      &In::eps,
+                      maybe(&In::first_values),
+                      maybe(&In::logits),
+                      &In::gate,
+                      maybe(&In::lambda1),
+                      maybe(&In::lambda2),
+                      &In::copy_values};
+  }
 };
 
 // What attention reads, or the gradients of that.
@@ -47,6 +67,8 @@ struct MixOutputs {
   at::Tensor q;  // [B, T, H, hd]
   at::Tensor k;  // [B, T, H_kv, hd]
   at::Tensor v;  // [B, T, H_kv, hd]
+
+  static constexpr auto fields() { return std::tuple{&MixOutputs::q, &MixOutputs::k, maybe(&MixOutputs::v)}; }
 };
 
 // q', k' and v', contiguous save where v' is v. Differentiable, twice, in q, k, v, the weights, first_values, logits
@@ -60,6 +82,11 @@ struct MixGradientTargets {
   at::Tensor v;                  // without a mix it may be absent, and so may the gradient of v'
   at::Tensor logits = {};        // given if and only if the inputs have logits
   at::Tensor first_values = {};  // given: the gradient of first_values is ADDED to it; dtype or arithmetic dtype
+
+  static constexpr auto fields() {
+    using To = MixGradientTargets;
+    return std::tuple{&To::q, &To::k, maybe(&To::v), maybe(&To::logits), maybe(&To::first_values)};
+  }
 };
 
 // The gradients that the backward pass returns. Undefined where not wanted.
@@ -67,6 +94,11 @@ struct MixGradients {
   at::Tensor q_weight, k_weight;  // [hd]
   at::Tensor first_values;        // [B, T, H_kv, hd], dtype, contiguous; not if it was added to a target
   at::Tensor lambda1, lambda2;    // []
+
+  static constexpr auto fields() {
+    using To = MixGradients;
+    return std::tuple{&To::q_weight, &To::k_weight, &To::first_values, &To::lambda1, &To::lambda2};
+  }
 };
 
 // One pass from the gradients of q', k' and v' (of any strides) to those of the inputs. Norms and gates are computed

@@ -1,6 +1,5 @@
 #include "csrc/ops/qk_norm_rope_mix_reference.h"
 
-#include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
@@ -11,12 +10,13 @@
 #include <ATen/ops/sum.h>
 
 #include "csrc/ops/gated_value_mix_reference.h"
-#include "csrc/ops/qk_norm_rope_mix_arguments.h"
+#include "csrc/ops/qk_norm_rope_mix_checks.h"
+#include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops {
 namespace {
 
-at::Tensor to_arithmetic(const at::Tensor& x) { return x.to(at::toOpMathType(x.scalar_type())); }
+at::Tensor to_arithmetic(const at::Tensor& x) { return x.to(accumulate_dtype(x)); }
 
 at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   const c10::SymInt half = cos.sym_size(-1);

@@ -7,8 +7,10 @@
 
 namespace satformer::ops {
 
-// What x is computed in: float32, float64 for float64.
-inline at::ScalarType accumulate_dtype(const at::Tensor& x) { return at::toOpMathType(x.scalar_type()); }
+// What numbers are computed and added up in: float32, float64 for float64. LibTorch's own rule, as the kernels'
+// at::opmath_type.
+inline at::ScalarType accumulate_dtype(at::ScalarType dtype) { return at::toOpMathType(dtype); }
+inline at::ScalarType accumulate_dtype(const at::Tensor& x) { return accumulate_dtype(x.scalar_type()); }
 
 inline bool given(const std::optional<at::Tensor>& x) { return x.has_value() && x->defined(); }
 

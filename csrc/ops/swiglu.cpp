@@ -3,7 +3,8 @@
 #include <ATen/core/enum_tag.h>
 #include <torch/library.h>
 
-#include "csrc/ops/typed_operator.h"
+#include "csrc/ops/dispatch.h"
+#include "csrc/ops/swiglu_checks.h"
 
 TORCH_LIBRARY_FRAGMENT(satformer, library) {
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
@@ -15,18 +16,26 @@ TORCH_LIBRARY_FRAGMENT(satformer, library) {
 namespace satformer::ops {
 
 at::Tensor swiglu(const at::Tensor& packed) {
-  static const auto op = typed_operator<decltype(swiglu)>("satformer::swiglu");
-  return op.call(packed);
+  static const Operator<decltype(swiglu)> op("satformer::swiglu");
+  return op(packed);
 }
 
 std::tuple<at::Tensor, at::Tensor> swiglu_backward(const at::Tensor& grad, const at::Tensor& packed, bool with_output) {
-  static const auto op = typed_operator<decltype(swiglu_backward)>("satformer::swiglu_backward");
-  return op.call(grad, packed, with_output);
+  static const Operator<decltype(swiglu_backward)> op("satformer::swiglu_backward");
+  return op(grad, packed, with_output);
 }
 
 void swiglu_backward_(at::Tensor& packed, at::Tensor& grad) {
-  static const auto op = typed_operator<decltype(swiglu_backward_)>("satformer::swiglu_backward_");
-  op.call(packed, grad);
+  static const Operator<decltype(swiglu_backward_)> op("satformer::swiglu_backward_");
+  op(packed, grad);
 }
 
 }  // namespace satformer::ops
+
+// Check and allocate: shapes and dtypes without values, for torch.compile, export and fake tensors.
+TORCH_LIBRARY_IMPL(satformer, Meta, library) {
+  using namespace satformer::ops;
+  implement<"swiglu", &outputs_of_swiglu>(library);
+  implement<"swiglu_backward", &outputs_of_swiglu_backward>(library);
+  implement<"swiglu_backward_", &check_swiglu_backward_in_place>(library);
+}

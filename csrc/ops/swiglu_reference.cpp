@@ -1,6 +1,6 @@
 #include "csrc/ops/swiglu_reference.h"
+#include "csrc/ops/row_arguments.h"
 
-#include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
@@ -15,7 +15,7 @@ namespace {
 
 // gate and up, in the arithmetic dtype.
 std::tuple<at::Tensor, at::Tensor> unpack(const at::Tensor& packed) {
-  const at::Tensor x = packed.to(at::toOpMathType(packed.scalar_type()));
+  const at::Tensor x = packed.to(accumulate_dtype(packed));
   const c10::SymInt f = x.sym_size(-1) / 2;
   return {at::slice_symint(x, -1, 0, f), at::slice_symint(x, -1, f)};
 }

@@ -17,7 +17,7 @@
 #include <limits>
 
 #include "csrc/ops/gated_value_mix.h"
-#include "csrc/ops/gated_value_mix_arguments.h"
+#include "csrc/ops/gated_value_mix_checks.h"
 #include "csrc/ops/gated_value_mix_reference.h"
 #include "tests/catch.h"
 #include "tests/csrc/gated_value_mix_support.h"

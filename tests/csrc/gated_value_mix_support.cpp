@@ -15,7 +15,7 @@
 
 #include <limits>
 
-#include "csrc/ops/gated_value_mix_arguments.h"
+#include "csrc/ops/gated_value_mix_checks.h"
 #include "csrc/ops/gated_value_mix_reference.h"
 
 namespace satformer::tests {

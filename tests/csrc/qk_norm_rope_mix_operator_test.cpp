@@ -12,8 +12,8 @@
 
 #include <functional>
 
+#include "csrc/ops/dispatch.h"
 #include "csrc/ops/qk_norm_rope_mix.h"
-#include "csrc/ops/qk_norm_rope_mix_calls.h"
 #include "tests/catch.h"
 #include "tests/csrc/qk_norm_rope_mix_support.h"
 
@@ -116,7 +116,7 @@ TEST_CASE("qk_norm_rope_mix: wrong arguments are named with what was expected an
   CHECK(error([](In& in) { in.cos = meta_like(in.cos); }) == op + "cos must be on cpu like q, got meta");
   const auto unknown_gate = [&] {
     operator_named("satformer::qk_norm_rope_mix")
-        .typed<ops::MixInputsSignature>()
+        .typed<ops::FlatSignature<ops::MixOutputs(const ops::MixInputs&)>::Type>()
         .call(x.in.q, x.in.k, x.in.v, x.in.cos, x.in.sin, {}, {}, 1e-5, {}, {}, "gelu", {}, {}, true);
   };
   CHECK(error_of(unknown_gate) ==

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "csrc/ops/qk_norm_rope_mix.h"
-#include "csrc/ops/qk_norm_rope_mix_arguments.h"
+#include "csrc/ops/qk_norm_rope_mix_checks.h"
 #include "csrc/ops/qk_norm_rope_mix_reference.h"
 #include "tests/csrc/gated_value_mix_support.h"
 

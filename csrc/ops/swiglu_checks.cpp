@@ -1,4 +1,4 @@
-#include "csrc/ops/swiglu_arguments.h"
+#include "csrc/ops/swiglu_checks.h"
 
 #include <ATen/ops/empty.h>
 
@@ -19,12 +19,12 @@ std::vector<c10::SymInt> check_packed(const Argument& packed) {
 
 }  // namespace
 
-at::Tensor check_swiglu(const at::Tensor& packed) {
+at::Tensor outputs_of_swiglu(const at::Tensor& packed) {
   return at::empty_symint(check_packed({"swiglu", "packed", packed}), packed.options());
 }
 
-std::tuple<at::Tensor, at::Tensor> check_swiglu_backward(const at::Tensor& grad, const at::Tensor& packed,
-                                                         bool with_output) {
+std::tuple<at::Tensor, at::Tensor> outputs_of_swiglu_backward(const at::Tensor& grad, const at::Tensor& packed,
+                                                              bool with_output) {
   const Argument named{"swiglu_backward", "packed", packed}, named_grad{"swiglu_backward", "grad", grad};
   const std::vector<c10::SymInt> sizes = check_packed(named);
   check_values_dtype(named_grad);
@@ -34,7 +34,7 @@ std::tuple<at::Tensor, at::Tensor> check_swiglu_backward(const at::Tensor& grad,
           with_output ? at::empty_symint(sizes, packed.options()) : at::Tensor()};
 }
 
-void check_swiglu_backward_in_place(const at::Tensor& packed, const at::Tensor& grad) {
+void check_swiglu_backward_in_place(at::Tensor& packed, at::Tensor& grad) {
   const Argument named{"swiglu_backward_", "packed", packed}, named_grad{"swiglu_backward_", "grad", grad};
   check_sizes(named_grad, check_packed(named), ", half of packed");
   check_same_dtype(named_grad, named);

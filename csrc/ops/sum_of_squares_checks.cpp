@@ -1,4 +1,4 @@
-#include "csrc/ops/sum_of_squares_arguments.h"
+#include "csrc/ops/sum_of_squares_checks.h"
 
 #include "csrc/ops/flat_list.h"
 

@@ -1,4 +1,4 @@
-#include "csrc/ops/rms_norm_arguments.h"
+#include "csrc/ops/rms_norm_checks.h"
 
 #include <ATen/OpMathType.h>
 #include <ATen/ops/empty.h>
@@ -55,8 +55,8 @@ at::Tensor weight_row(const at::Tensor& weight, const at::Tensor& x) {
 
 }  // namespace
 
-NormOutputs check_norm(const at::Tensor& x, const std::optional<at::Tensor>& residual, const at::Tensor& weight,
-                       double eps, std::optional<at::ScalarType> out_dtype) {
+NormOutputs outputs_of_rms_norm(const at::Tensor& x, const std::optional<at::Tensor>& residual,
+                                const at::Tensor& weight, double eps, std::optional<at::ScalarType> out_dtype) {
   const char* op = residual ? "add_rms_norm" : "rms_norm";
   const Argument named{op, "x", x};
   check_rows(named);
@@ -72,8 +72,8 @@ NormOutputs check_norm(const at::Tensor& x, const std::optional<at::Tensor>& res
   return out;
 }
 
-at::Tensor check_apply(const at::Tensor& sum, const at::Tensor& weight, const at::Tensor& inverse_rms,
-                       std::optional<at::ScalarType> out_dtype) {
+at::Tensor outputs_of_rms_norm_apply(const at::Tensor& sum, const at::Tensor& weight, const at::Tensor& inverse_rms,
+                                     std::optional<at::ScalarType> out_dtype) {
   const char* op = "rms_norm_apply";
   const Argument named{op, "sum", sum};
   check_rows(named);
@@ -84,9 +84,10 @@ at::Tensor check_apply(const at::Tensor& sum, const at::Tensor& weight, const at
   return empty_like(sum, sum.sym_sizes(), y_dtype);
 }
 
-NormGradients check_norm_backward(const at::Tensor& grad_y, const std::optional<at::Tensor>& grad_sum,
-                                  const at::Tensor& sum, const at::Tensor& weight, const at::Tensor& inverse_rms,
-                                  std::optional<at::ScalarType> residual_dtype) {
+NormGradients outputs_of_rms_norm_backward(const at::Tensor& grad_y, const std::optional<at::Tensor>& grad_sum,
+                                           const at::Tensor& sum, const at::Tensor& weight,
+                                           const at::Tensor& inverse_rms,
+                                           std::optional<at::ScalarType> residual_dtype) {
   const char* op = "rms_norm_backward";
   const Argument named{op, "sum", sum};
   check_rows(named);

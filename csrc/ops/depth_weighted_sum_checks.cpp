@@ -1,7 +1,6 @@
-#include "csrc/ops/depth_weighted_sum_arguments.h"
+#include "csrc/ops/depth_weighted_sum_checks.h"
 
 #include <ATen/MemoryOverlap.h>
-#include <ATen/OpMathType.h>
 #include <ATen/ops/empty.h>
 
 #include "csrc/ops/checks.h"
@@ -64,7 +63,7 @@ Tensors in_arithmetic_dtype(at::TensorList list, at::ScalarType dtype) {
 
 }  // namespace
 
-void check_depth_sum(const char* op, const DepthSumArguments& a) {
+void check_depth_weighted_sum(const char* op, const DepthSum& a) {
   TORCH_CHECK(!a.sources.empty(), op, ": sources must hold at least 1 tensor, got 0");
   const at::Tensor& first = a.sources[0];
   check_dimensions({op, "sources[0]", first}, 3, "[B, T, d]");
@@ -86,7 +85,7 @@ void check_depth_sum(const char* op, const DepthSumArguments& a) {
   for (std::size_t j = 0; j < norms; ++j) {
     const Argument inverse{op, indexed("source_inverse_rms", j), a.source_inverse_rms[j]};
     check_sizes(inverse, first.sym_sizes().slice(0, 2));
-    check_dtype(inverse, at::toOpMathType(first.scalar_type()));
+    check_dtype(inverse, accumulate_dtype(first));
     check_device(inverse, {op, "sources[0]", first});
   }
   TORCH_CHECK_VALUE(a.output_norm_eps >= 0, op, ": output_norm_eps must not be negative, got ", a.output_norm_eps);
@@ -96,13 +95,13 @@ void check_depth_sum(const char* op, const DepthSumArguments& a) {
   }
 }
 
-void check_depth_sum_backward(const char* op, at::TensorList grads, const DepthSumArguments& a) {
-  check_depth_sum(op, a);
-  check_count(op, "grads", grads, a.ways(), "way");
+void check_depth_weighted_sum_backward(const char* op, at::TensorList grads, const DepthSum& a) {
+  check_depth_weighted_sum(op, a);
+  check_count(op, "grads", grads, ways(a), "way");
   for (std::size_t c = 0; c < grads.size(); ++c) check_rows({op, indexed("grads", c), grads[c]}, a.sources[0]);
 }
 
-void check_grad_sources(const char* op, at::TensorList grad_sources, at::TensorList grads, const DepthSumArguments& a) {
+void check_grad_sources(const char* op, at::TensorList grad_sources, at::TensorList grads, const DepthSum& a) {
   check_count(op, "grad_sources", grad_sources, a.sources.size(), "source");
   for (std::size_t j = 0; j < grad_sources.size(); ++j) {
     const Argument grad{op, indexed("grad_sources", j), grad_sources[j]};
@@ -126,26 +125,34 @@ void check_inverse_rms_backward(const at::Tensor& grad, const at::Tensor& x, con
   check_inverse_rms_values(op, x);
   for (const Argument& argument : {Argument{op, "grad", grad}, Argument{op, "inverse", inverse}}) {
     check_sizes(argument, x.sym_sizes().slice(0, x.dim() - 1));
-    check_dtype(argument, at::toOpMathType(x.scalar_type()));
+    check_dtype(argument, accumulate_dtype(x));
     check_device(argument, {op, "x", x});
   }
 }
 
-DepthSumParameters::DepthSumParameters(const DepthSumArguments& a)
-    : weights(a.weights.to(at::toOpMathType(a.dtype())).contiguous()),
+DepthSumParameters::DepthSumParameters(const DepthSum& a)
+    : weights(a.weights.to(accumulate_dtype(values_dtype(a))).contiguous()),
       norm_weights(in_arithmetic_dtype(a.source_norm_weights, weights.scalar_type())),
       inverse_rms(in_arithmetic_dtype(a.source_inverse_rms, weights.scalar_type())),
       output_norm_weights(in_arithmetic_dtype(a.output_norm_weights, weights.scalar_type())) {}
 
-DepthSumMask wanted_gradients(const DepthSumMask& mask, const DepthSumArguments& a) {
+Tensors outputs_of_depth_weighted_sum(const DepthSum& a) {
+  Tensors out;
+  for (std::size_t c = 0; c < ways(a); ++c) {
+    out.push_back(at::empty_symint(a.sources[0].sym_sizes(), a.sources[0].options()));
+  }
+  return out;
+}
+
+DepthSumMask wanted_gradients(const DepthSumMask& mask, const DepthSum& a) {
   const bool norms = !a.source_norm_weights.empty();
   return {mask[0],          mask[1],          mask[2] && given(a.base),
           mask[3] && norms, mask[4] && norms, mask[5] && !a.output_norm_weights.empty()};
 }
 
-DepthSumOutputs::DepthSumOutputs(const DepthSumArguments& a, const DepthSumMask& wanted, bool with_sources) {
+DepthSumBackwardOutputs::DepthSumBackwardOutputs(const DepthSum& a, const DepthSumMask& wanted, bool with_sources) {
   const at::Tensor& first = a.sources[0];
-  const at::TensorOptions arithmetic = first.options().dtype(at::toOpMathType(a.dtype()));
+  const at::TensorOptions arithmetic = first.options().dtype(accumulate_dtype(values_dtype(a)));
   const auto S = static_cast<std::int64_t>(a.sources.size()), C = static_cast<std::int64_t>(a.weights.size(-2));
   const auto empty = [](const std::vector<c10::SymInt>& shape, const at::TensorOptions& options) {
     return at::empty_symint(shape, options);
@@ -161,7 +168,7 @@ DepthSumOutputs::DepthSumOutputs(const DepthSumArguments& a, const DepthSumMask&
   if (wanted[5]) output_norm_weights = empty({C, rows[2]}, arithmetic);
 }
 
-DepthGradientTuple DepthSumOutputs::gradients(const DepthSumArguments& a) const {
+DepthSumGradients DepthSumBackwardOutputs::gradients(const DepthSum& a) const {
   // Copies: results of an operator may not share memory.
   const auto each = [](const at::Tensor& stacked, at::TensorList like) {
     Tensors result;

@@ -1,7 +1,6 @@
-#include "csrc/ops/hyper_connection_arguments.h"
+#include "csrc/ops/hyper_connection_checks.h"
 
 #include <ATen/MemoryOverlap.h>
-#include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -25,7 +24,7 @@ void check_streams(const Argument& streams) {
 
 void check_dynamic_part(const char* op, const HyperConnectionArguments& a) {
   const c10::SymInt n = a.streams.sym_size(2), d = a.streams.sym_size(3);
-  const auto check = [&](const char* name, const OptionalTensor& x, at::SymIntArrayRef shape, bool needed) {
+  const auto check = [&](const char* name, const std::optional<at::Tensor>& x, at::SymIntArrayRef shape, bool needed) {
     TORCH_CHECK(given(x) == needed, op, ": ", name, needed ? " is needed with" : " must be absent without",
                 " norm_weight, got ", given(x) ? "a tensor" : "none");
     if (needed) check_parameter({op, name, *x}, shape, {op, "streams", a.streams});
@@ -47,7 +46,7 @@ void check_beta_and_out(const Argument& streams, const at::Tensor& beta, const a
 
 }  // namespace
 
-void check_read(const char* op, const HyperConnectionArguments& a) {
+void check_hyper_connection_read(const char* op, const HyperConnectionArguments& a) {
   const Argument streams{op, "streams", a.streams};
   check_streams(streams);
   check_last_dimension(streams);
@@ -60,22 +59,23 @@ void check_read(const char* op, const HyperConnectionArguments& a) {
   check_dynamic_part(op, a);
 }
 
-void check_read_backward(const char* op, const at::Tensor& grad_input, const at::Tensor& grad_mixed,
-                         const at::Tensor& grad_beta, const HyperConnectionArguments& a, const at::Tensor& kept) {
-  check_read(op, a);
+void check_hyper_connection_read_backward(const char* op, const HyperConnectionReadGradients& grads,
+                                          const HyperConnectionArguments& a, const at::Tensor& kept) {
+  check_hyper_connection_read(op, a);
   const auto shape = a.streams.sym_sizes();
   const auto check = [&](const char* name, const at::Tensor& x, at::SymIntArrayRef expected, at::ScalarType dtype) {
     check_sizes({op, name, x}, expected);
     check_dtype({op, name, x}, dtype);
     check_device({op, name, x}, {op, "streams", a.streams});
   };
-  check("grad_input", grad_input, {shape[0], shape[1], shape[3]}, a.streams.scalar_type());
-  check("grad_mixed", grad_mixed, shape, a.streams.scalar_type());
-  check("grad_beta", grad_beta, shape.slice(0, 3), a.arithmetic());
+  check("grad_input", grads.input, {shape[0], shape[1], shape[3]}, a.streams.scalar_type());
+  check("grad_mixed", grads.mixed, shape, a.streams.scalar_type());
+  check("grad_beta", grads.beta, shape.slice(0, 3), a.arithmetic());
   if (a.dynamic()) check("kept", kept, {shape[0], shape[1], shape[2], shape[2] + 4}, a.arithmetic());
 }
 
-void check_write(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out, bool in_place) {
+void check_hyper_connection_write(const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out,
+                                  bool in_place) {
   const Argument streams{in_place ? "hyper_connection_write_" : "hyper_connection_write", "mixed", mixed};
   check_streams(streams);
   check_last_dimension(streams);
@@ -89,13 +89,13 @@ void check_write(const at::Tensor& mixed, const at::Tensor& beta, const at::Tens
   }
 }
 
-void check_write_backward(const at::Tensor& grad, const at::Tensor& beta, const at::Tensor& out) {
+void check_hyper_connection_write_backward(const at::Tensor& grad, const at::Tensor& beta, const at::Tensor& out) {
   const Argument streams{"hyper_connection_write_backward", "grad", grad};
   check_streams(streams);
   check_beta_and_out(streams, beta, out);
 }
 
-ReadTuple empty_read(const HyperConnectionArguments& a) {
+HyperConnectionRead outputs_of_hyper_connection_read(const HyperConnectionArguments& a) {
   const auto shape = a.streams.sym_sizes();
   const at::TensorOptions values = a.streams.options(), arithmetic = values.dtype(a.arithmetic());
   const c10::SymInt &B = shape[0], &T = shape[1], &n = shape[2], &d = shape[3];
@@ -130,8 +130,8 @@ HyperConnectionParameters::HyperConnectionParameters(const HyperConnectionArgume
   beta_scale = a.dynamic_beta_scale->to(a.arithmetic()).contiguous();
 }
 
-ReadGradientTuple gradients_of_sums(const at::Tensor& grad_streams, const at::Tensor& sums,
-                                    const HyperConnectionArguments& a) {
+HyperConnectionGradients hyper_connection_gradients(const at::Tensor& grad_streams, const at::Tensor& sums,
+                                                    const HyperConnectionArguments& a) {
   const c10::SymInt n = a.streams.sym_size(2), d = a.streams.sym_size(3), products = n + 2;
   c10::SymInt offset = 0;
   const auto next = [&](at::SymIntArrayRef shape) {

@@ -1,4 +1,4 @@
-#include "csrc/ops/adamw_arguments.h"
+#include "csrc/ops/adamw_checks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -94,7 +94,7 @@ void check_adamw(const AdamWArguments& a) {
   check_gradient_factor(a);
 }
 
-void check_memory(const AdamWArguments& a) {
+void check_adamw_memory(const AdamWArguments& a) {
   std::vector<Span> spans;
   add_spans(spans, "parameters", a.parameters, true);
   add_spans(spans, "exp_avgs", a.exp_avgs, true);
@@ -114,7 +114,7 @@ void check_memory(const AdamWArguments& a) {
   }
 }
 
-std::vector<AdamWCorrection> corrections(const AdamWSettings& settings, at::IntArrayRef steps) {
+std::vector<AdamWCorrection> adamw_corrections(const AdamWSettings& settings, at::IntArrayRef steps) {
   std::vector<AdamWCorrection> result;
   result.reserve(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -1,16 +1,14 @@
-#include "csrc/ops/qk_norm_rope_mix_arguments.h"
+#include "csrc/ops/qk_norm_rope_mix_checks.h"
 
 #include <ATen/MemoryOverlap.h>
-#include <ATen/OpMathType.h>
 #include <ATen/ops/empty.h>
 
 #include "csrc/ops/checks.h"
+#include "csrc/ops/limits.h"
 #include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops {
 namespace {
-
-constexpr std::int64_t kLargestCudaHeadDim = 512;
 
 // q or its gradient: every other shape, dtype and device follows from it.
 void check_base(const Argument& q) {
@@ -42,7 +40,7 @@ void check_rows(const Argument& x, const Argument& values) {
 }
 
 void check_arithmetic_dtype(const Argument& x, const Argument& q) {
-  const at::ScalarType expected = at::toOpMathType(q.tensor.scalar_type());
+  const at::ScalarType expected = accumulate_dtype(q.tensor);
   TORCH_CHECK_TYPE(x.tensor.scalar_type() == expected, x.op, ": ", x.name, " must be ", expected, " beside ",
                    q.tensor.scalar_type(), " ", q.name, ", got ", x.tensor.scalar_type());
   check_device(x, q);
@@ -145,7 +143,7 @@ void check_mix_targets(const char* op, const MixInputs& in, const MixGradientTar
   }
   if (!targets.first_values.defined()) return;
   const Argument target{op, "first_values_target", targets.first_values};
-  const at::ScalarType dtype = k.tensor.scalar_type(), arithmetic = at::toOpMathType(dtype);
+  const at::ScalarType dtype = k.tensor.scalar_type(), arithmetic = accumulate_dtype(dtype);
   TORCH_CHECK(in.first_values.defined(), op, ": first_values_target must be absent without first_values, got it given");
   TORCH_CHECK(target.tensor.sym_sizes() == k.tensor.sym_sizes(), op, ": first_values_target must be ",
               k.tensor.sym_sizes(), " like ", k.name, ", got ", target.tensor.sym_sizes());
@@ -192,12 +190,13 @@ void check_qk_norm_rope_mix_backward(const MixInputs& in, const MixOutputs& grad
   check_mix_targets(op, in, targets, grad_k);
 }
 
-MixOutputs empty_operands(const MixInputs& in) {
+MixOutputs outputs_of_qk_norm_rope_mix(const MixInputs& in) {
   const bool writes_values = in.copy_values || value_mix(in) != ValueMix::kNone;
   return {empty_if(true, in.q), empty_if(true, in.k), empty_if(writes_values, in.v)};
 }
 
-MixGradients empty_gradients(const MixInputs& in, const MixGradientTargets& targets, std::array<bool, 5> output_mask) {
+MixGradients outputs_of_qk_norm_rope_mix_backward(const MixInputs& in, const MixGradientTargets& targets,
+                                                  std::array<bool, 5> output_mask) {
   return {empty_if(output_mask[0] && in.q_weight.defined(), in.q_weight),
           empty_if(output_mask[1] && in.k_weight.defined(), in.k_weight),
           empty_if(output_mask[2] && in.first_values.defined() && !targets.first_values.defined(), in.first_values),

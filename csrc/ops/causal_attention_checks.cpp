@@ -1,4 +1,4 @@
-#include "csrc/ops/causal_attention_arguments.h"
+#include "csrc/ops/causal_attention_checks.h"
 
 #include <ATen/ops/empty.h>
 
@@ -39,18 +39,16 @@ std::vector<c10::SymInt> logsumexp_sizes(const at::Tensor& q) { return {q.sym_si
 
 }  // namespace
 
-std::tuple<at::Tensor, at::Tensor> check_causal_attention(const at::Tensor& q, const at::Tensor& k,
-                                                          const at::Tensor& v) {
+std::tuple<at::Tensor, at::Tensor> outputs_of_causal_attention(const at::Tensor& q, const at::Tensor& k,
+                                                               const at::Tensor& v) {
   constexpr const char* kOp = "causal_attention";
   check_arguments({{kOp, "q", q}, {kOp, "k", k}, {kOp, "v", v}});
   return {at::empty_symint(q.sym_sizes(), q.options()), at::empty_symint(logsumexp_sizes(q), q.options())};
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> check_causal_attention_backward(const at::Tensor& grad,
-                                                                               const at::Tensor& q, const at::Tensor& k,
-                                                                               const at::Tensor& v,
-                                                                               const at::Tensor& out,
-                                                                               const at::Tensor& logsumexp) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> outputs_of_causal_attention_backward(
+    const at::Tensor& grad, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
+    const at::Tensor& logsumexp) {
   constexpr const char* kOp = "causal_attention_backward";
   const Argument named{kOp, "q", q};
   check_arguments({named, {kOp, "k", k}, {kOp, "v", v}});

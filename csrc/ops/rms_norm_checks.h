@@ -14,22 +14,25 @@ struct NormOutputs {
   at::Tensor inverse_rms;  // [..., 1], arithmetic dtype
 };
 // rms_norm and, with a residual, add_rms_norm: checks, then empty outputs.
-NormOutputs check_norm(const at::Tensor& x, const std::optional<at::Tensor>& residual, const at::Tensor& weight,
-                       double eps, std::optional<at::ScalarType> out_dtype);
+NormOutputs outputs_of_rms_norm(const at::Tensor& x, const std::optional<at::Tensor>& residual,
+                                const at::Tensor& weight, double eps, std::optional<at::ScalarType> out_dtype);
 // rms_norm_apply: checks, then an empty y.
-at::Tensor check_apply(const at::Tensor& sum, const at::Tensor& weight, const at::Tensor& inverse_rms,
-                       std::optional<at::ScalarType> out_dtype);
+at::Tensor outputs_of_rms_norm_apply(const at::Tensor& sum, const at::Tensor& weight, const at::Tensor& inverse_rms,
+                                     std::optional<at::ScalarType> out_dtype);
 
 struct NormGradients {
   at::Tensor x;         // [..., n], sum's dtype
   at::Tensor weight;    // [n], weight's dtype
   at::Tensor residual;  // [..., n], or undefined
-  std::tuple<at::Tensor, at::Tensor, at::Tensor> tuple() const { return {x, weight, residual}; }
+
+  static constexpr auto fields() {
+    return std::tuple{&NormGradients::x, &NormGradients::weight, &NormGradients::residual};
+  }
 };
 // rms_norm_backward: checks, then empty gradients.
-NormGradients check_norm_backward(const at::Tensor& grad_y, const std::optional<at::Tensor>& grad_sum,
-                                  const at::Tensor& sum, const at::Tensor& weight, const at::Tensor& inverse_rms,
-                                  std::optional<at::ScalarType> residual_dtype);
+NormGradients outputs_of_rms_norm_backward(const at::Tensor& grad_y, const std::optional<at::Tensor>& grad_sum,
+                                           const at::Tensor& sum, const at::Tensor& weight,
+                                           const at::Tensor& inverse_rms, std::optional<at::ScalarType> residual_dtype);
 
 // For the kernels: [rows, n] matrices of any floating dtype, contiguous in n; weight and inverse_rms contiguous in the
 // arithmetic dtype.
