@@ -6,23 +6,21 @@
 #include <torch/library.h>
 
 #include "csrc/cuda/adamw_launch.h"
-#include "csrc/cuda/tensor_dtype.h"
+#include "csrc/cuda/from_tensor.h"
 #include "csrc/ops/adamw_checks.h"
 #include "csrc/ops/dispatch.h"
 
 namespace satformer::ops::cuda {
 namespace {
 
-FlatNumbers<const void*> read(const at::Tensor& x) { return {x.const_data_ptr(), dtype_of(x)}; }
-FlatNumbers<void*> written(const at::Tensor& x) { return {x.mutable_data_ptr(), dtype_of(x)}; }
-
 std::vector<AdamWItem> items_of(const AdamWArguments& a) {
   const std::vector<AdamWCorrection> correction = adamw_corrections(a.settings, a.steps);
   std::vector<AdamWItem> items;
   items.reserve(a.parameters.size());
   for (std::size_t i = 0; i < a.parameters.size(); ++i) {
-    items.push_back({written(a.parameters[i]), written(a.exp_avgs[i]), written(a.exp_avg_sqs[i]), read(a.gradients[i]),
-                     a.parameters[i].numel(), correction[i].step_size, correction[i].inverse_root});
+    items.push_back({flat_output_of(a.parameters[i]), flat_output_of(a.exp_avgs[i]), flat_output_of(a.exp_avg_sqs[i]),
+                     flat_input_of(a.gradients[i]), a.parameters[i].numel(), correction[i].step_size,
+                     correction[i].inverse_root});
   }
   return items;
 }
@@ -32,8 +30,8 @@ void adamw_cuda(const AdamWArguments& a) {
   check_adamw_memory(a);
   const c10::cuda::CUDAGuard device(a.gradient_factor.device());
   const std::vector<AdamWItem> items = items_of(a);
-  const AdamWCoefficients coefficients{read(a.gradient_factor), a.settings.beta1, a.settings.beta2, a.settings.eps,
-                                       1 - a.settings.lr * a.settings.weight_decay};
+  const AdamWCoefficients coefficients{flat_input_of(a.gradient_factor), a.settings.beta1, a.settings.beta2,
+                                       a.settings.eps, 1 - a.settings.lr * a.settings.weight_decay};
   C10_CUDA_CHECK(
       launch_adamw(items.data(), static_cast<int64_t>(items.size()), coefficients, c10::cuda::getCurrentCUDAStream()));
 }

@@ -1,3 +1,4 @@
+// Launcher: divides the parameters among launches and blocks.
 #include "csrc/cuda/adamw_kernel.cuh"
 #include "csrc/cuda/launch.cuh"
 

@@ -5,8 +5,8 @@
 
 namespace satformer::ops::cuda {
 
-constexpr int64_t kAdamWBlock = kFlatThreads * kFlatEight * 4;  // numbers a block updates
-constexpr int kMostUpdated = 40;                                // parameters a launch
+constexpr int64_t kAdamWBlock = kFlatThreads * kEight * 4;  // numbers a block updates
+constexpr int kMostUpdated = 40;                            // parameters a launch
 
 struct AdamWTable {
   AdamWCoefficients coefficients;
@@ -57,14 +57,14 @@ static __global__ void __launch_bounds__(kFlatThreads) adamw_kernel(AdamWTable t
   const int64_t end = begin + kAdamWBlock < n ? begin + kAdamWBlock : n;
   const AdamWFactors<acc_t> factors =
       factors_of<acc_t>(table.coefficients, table.items[tensor].step_size, table.items[tensor].inverse_root);
-  for (int64_t i = begin + static_cast<int64_t>(threadIdx.x) * kFlatEight; i < end; i += kFlatThreads * kFlatEight) {
-    acc_t p[kFlatEight], m[kFlatEight], v[kFlatEight], g[kFlatEight];
+  for (int64_t i = begin + static_cast<int64_t>(threadIdx.x) * kEight; i < end; i += kFlatThreads * kEight) {
+    acc_t p[kEight], m[kEight], v[kEight], g[kEight];
     load_own(p, parameter, i, n);
     load_own(m, exp_avg, i, n);
     load_own(v, exp_avg_sq, i, n);
-    load_numbers(g, gradient, i, n);
+    load(g, gradient, i, n);
 #pragma unroll
-    for (int k = 0; k < kFlatEight; ++k) update(p[k], m[k], v[k], g[k], factors);
+    for (int k = 0; k < kEight; ++k) update(p[k], m[k], v[k], g[k], factors);
     store_own(parameter, p, i, n);
     store_own(exp_avg, m, i, n);
     store_own(exp_avg_sq, v, i, n);

@@ -2,7 +2,7 @@
 // What adamw.cpp hands to the launcher of adamw.cu. Formulas: csrc/ops/adamw.h. No torch headers.
 #include <cuda_runtime_api.h>
 
-#include "csrc/cuda/flat_list.h"
+#include "csrc/cuda/types.h"
 
 namespace satformer::ops::cuda {
 

@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include "csrc/cuda/depth_weighted_sum_launch.h"
+#include "csrc/cuda/from_tensor.h"
 #include "csrc/ops/depth_weighted_sum_checks.h"
 #include "csrc/ops/dispatch.h"
 #include "csrc/ops/row_arguments.h"
@@ -14,12 +15,7 @@
 namespace satformer::ops::cuda {
 namespace {
 
-DType dtype_of(at::ScalarType dtype) {
-  return dtype == at::kBFloat16 ? DType::kBFloat16 : dtype == at::kHalf ? DType::kFloat16 : DType::kFloat32;
-}
-
 ReadRows read_rows(const at::Tensor& x) { return {x.const_data_ptr(), x.stride(0), x.stride(1)}; }
-float* floats(const at::Tensor& x) { return x.defined() ? x.mutable_data_ptr<float>() : nullptr; }
 
 // Past the last tensor of a list the tables stay null.
 void set_pointers(const float** table, const Tensors& list) {
@@ -38,7 +34,7 @@ DepthSumLaunch launch_of(const char* op, const DepthSum& a, const DepthSumParame
   result.d = first.size(2);
   result.sources = static_cast<int>(a.sources.size());
   result.ways = static_cast<int>(ways(a));
-  result.dtype = dtype_of(values_dtype(a));
+  result.dtype = dtype_of(first);
   result.weights_per_token = has_weights_per_token(a);
   result.source_norms = !a.source_norm_weights.empty();
   result.output_norms = !a.output_norm_weights.empty();
@@ -87,11 +83,11 @@ DepthSumGradients backward(const char* op, at::TensorList grad_sources, at::Tens
   for (std::size_t j = 0; wanted[0] && j < to.size(); ++j) {
     gradients.sources[j] = {to[j].mutable_data_ptr(), to[j].stride(0), to[j].stride(1)};
   }
-  gradients.base = out.base.defined() ? out.base.mutable_data_ptr() : nullptr;
-  gradients.weights = floats(out.weights);
-  gradients.inverse_rms = floats(out.inverse_rms);
-  gradients.norm_weights = floats(out.norm_weights);
-  gradients.output_norm_weights = floats(out.output_norm_weights);
+  gradients.base = mutable_data_of(out.base);
+  gradients.weights = mutable_floats_of(out.weights);
+  gradients.inverse_rms = mutable_floats_of(out.inverse_rms);
+  gradients.norm_weights = mutable_floats_of(out.norm_weights);
+  gradients.output_norm_weights = mutable_floats_of(out.output_norm_weights);
   const std::int64_t tokens = arguments.B * arguments.T, chunks = depth_sum_chunks(tokens), S = arguments.sources,
                      C = arguments.ways;
   const auto scratch = [&](bool needed, std::int64_t count) {
@@ -100,9 +96,9 @@ DepthSumGradients backward(const char* op, at::TensorList grad_sources, at::Tens
   const at::Tensor weight_partials = scratch(wanted[1] && !has_weights_per_token(a), chunks * C * S);
   const at::Tensor norm_partials = scratch(wanted[3] || wanted[5], chunks * (S + C) * arguments.d);
   const at::Tensor statistics = scratch(arguments.output_norms, tokens * C * 2);
-  gradients.weight_partials = floats(weight_partials);
-  gradients.norm_partials = floats(norm_partials);
-  gradients.output_statistics = floats(statistics);
+  gradients.weight_partials = mutable_floats_of(weight_partials);
+  gradients.norm_partials = mutable_floats_of(norm_partials);
+  gradients.output_statistics = mutable_floats_of(statistics);
   C10_CUDA_CHECK(launch_depth_sum_backward(arguments, gradients, c10::cuda::getCurrentCUDAStream()));
   return out.gradients(a);
 }
@@ -124,9 +120,9 @@ InverseRmsLaunch inverse_launch(const at::Tensor& matrix, const at::Tensor& inve
   result.rows = matrix.size(0);
   result.d = matrix.size(1);
   result.stride = matrix.stride(0);
-  result.dtype = dtype_of(matrix.scalar_type());
+  result.dtype = dtype_of(matrix);
   result.x = matrix.const_data_ptr();
-  result.inverse = floats(inverse);
+  result.inverse = mutable_floats_of(inverse);
   return result;
 }
 
@@ -150,7 +146,7 @@ at::Tensor inverse_rms_backward_cuda(const at::Tensor& grad, const at::Tensor& x
   at::Tensor out = at::empty(x.sizes(), x.options());
   const at::Tensor matrix = as_matrix(x, grad.numel()), inverses = inverse.contiguous(), grads = grad.contiguous();
   InverseRmsLaunch arguments = inverse_launch(matrix, inverses);
-  arguments.grad = floats(grads);
+  arguments.grad = floats_of(grads);
   arguments.grad_x = out.mutable_data_ptr();
   C10_CUDA_CHECK(launch_inverse_rms_backward(arguments, c10::cuda::getCurrentCUDAStream()));
   return out;

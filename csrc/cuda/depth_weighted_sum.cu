@@ -1,61 +1,33 @@
 // Launchers: choose the element type, the bound of the ways and the width of loads.
-#include <cstdint>
-#include <type_traits>
-
-#include "csrc/cuda/depth_weighted_sum_kernel.cuh"
+#include "csrc/cuda/depth_weighted_sum_backward_kernel.cuh"
+#include "csrc/cuda/dispatch.cuh"
+#include "csrc/cuda/inverse_rms_kernel.cuh"
 #include "csrc/cuda/launch.cuh"
 
 namespace satformer::ops::cuda {
-namespace depth_sum {
-
-inline bool aligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; }
+namespace {
 
 // Whether every row of every tensor of the sum starts on 16 bytes.
+template <typename T, typename pointer>
+bool packs(const DepthSumLaunch& a, const TokenRows<pointer>& rows) {
+  return rows_start_on(16, rows.data, sizeof(T), {rows.stride_b, rows.stride_t, 0}, {a.B, a.T, 1, a.d});
+}
 template <typename T>
 bool packs(const DepthSumLaunch& a) {
-  constexpr int64_t kSize = Pack<T>::kSize;
-  const auto fits = [&](const ReadRows& rows) {
-    return aligned(rows.data) && (a.B == 1 || rows.stride_b % kSize == 0) && (a.T == 1 || rows.stride_t % kSize == 0);
-  };
-  bool all = a.d % kSize == 0 && fits(a.base);
+  bool all = a.d % Pack<T>::kSize == 0 && packs<T>(a, a.base);
   for (int j = 0; j < a.sources; ++j) {
-    all = all && fits(a.source[j]) && (!a.source_norms || aligned(a.norm_weights[j]));
+    all = all && packs<T>(a, a.source[j]) && (!a.source_norms || starts_on(16, a.norm_weights[j]));
   }
-  for (int c = 0; c < a.ways && a.output_norms; ++c) all = all && aligned(a.output_norm_weights[c]);
+  for (int c = 0; c < a.ways && a.output_norms; ++c) all = all && starts_on(16, a.output_norm_weights[c]);
   return all;
 }
-
 template <typename T>
 bool packs(const DepthSumLaunch& a, const DepthSumBackwardLaunch& out) {
-  constexpr int64_t kSize = Pack<T>::kSize;
-  const auto fits = [&](const void* data, int64_t stride_b, int64_t stride_t) {
-    return aligned(data) && (a.B == 1 || stride_b % kSize == 0) && (a.T == 1 || stride_t % kSize == 0);
-  };
-  bool all = packs<T>(a) && aligned(out.base);
-  for (int c = 0; c < a.ways; ++c) all = all && fits(out.grads[c].data, out.grads[c].stride_b, out.grads[c].stride_t);
-  for (int j = 0; j < a.sources && out.writes_sources; ++j) {
-    all = all && fits(out.sources[j].data, out.sources[j].stride_b, out.sources[j].stride_t);
-  }
+  bool all = packs<T>(a) && starts_on(16, out.base);
+  for (int c = 0; c < a.ways; ++c) all = all && packs<T>(a, out.grads[c]);
+  for (int j = 0; j < a.sources && out.writes_sources; ++j) all = all && packs<T>(a, out.sources[j]);
   return all;
 }
-
-// Calls f(T{}) for the element type.
-template <typename Function>
-cudaError_t with_type(DType dtype, const Function& f) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return f(float{});
-    case DType::kBFloat16:
-      return f(__nv_bfloat16{});
-    case DType::kFloat16:
-      return f(__half{});
-    default:
-      return cudaErrorInvalidValue;
-  }
-}
-
-template <int kValue>
-using Constant = std::integral_constant<int, kValue>;
 
 // Calls f(Constant<W>, Constant<P>) for the bound W of the ways and the columns P that a thread reads at once.
 template <typename T, typename Function>
@@ -64,7 +36,10 @@ cudaError_t with_bounds(int ways, bool packed, const Function& f) {
   if (ways == 1) return packed ? f(Constant<1>{}, Constant<kPack>{}) : f(Constant<1>{}, Constant<1>{});
   if (ways <= 4) return packed ? f(Constant<4>{}, Constant<kPack>{}) : f(Constant<4>{}, Constant<1>{});
   // Twice the sums: half the columns, so that all stay in registers.
-  return packed && kPack == 4 ? f(Constant<8>{}, Constant<4>{}) : f(Constant<8>{}, Constant<1>{});
+  if constexpr (kPack == 4) {
+    if (packed) return f(Constant<8>{}, Constant<4>{});
+  }
+  return f(Constant<8>{}, Constant<1>{});
 }
 
 template <typename Kernel>
@@ -107,33 +82,33 @@ cudaError_t norm_weight_gradients(const DepthSumLaunch& a, const DepthSumBackwar
 }
 
 // result = the sum of the chunks' partials.
-inline cudaError_t sum_chunks(float* result, const float* partials, int64_t tokens, int64_t stride, int64_t n,
-                              cudaStream_t stream) {
+cudaError_t sum_chunks(float* result, const float* partials, int64_t tokens, int64_t stride, int64_t n,
+                       cudaStream_t stream) {
   if (!result || n == 0) return cudaSuccess;
   const LaunchShape shape{static_cast<unsigned>((n + kMaxTokenThreads - 1) / kMaxTokenThreads), kMaxTokenThreads,
                           stream};
   return launch(sum_chunks_kernel, shape, result, partials, chunks_of(tokens).count(), stride, n);
 }
 
-inline bool inverse_packs(const InverseRmsLaunch& a, int64_t size) {
-  return aligned(a.x) && aligned(a.grad_x) && a.d % size == 0 && (a.rows == 1 || a.stride % size == 0);
+bool inverse_packs(const InverseRmsLaunch& a, int64_t size) {
+  return starts_on(16, a.x) && starts_on(16, a.grad_x) && a.d % size == 0 && (a.rows == 1 || a.stride % size == 0);
 }
 
-}  // namespace depth_sum
+}  // namespace
 
 int64_t depth_sum_chunks(int64_t tokens) { return chunks_of(tokens).count(); }
 
 cudaError_t launch_depth_sum(const DepthSumLaunch& a, const DepthSumOutputsLaunch& out, cudaStream_t stream) {
   if (a.B * a.T * a.d == 0) return cudaSuccess;
-  return depth_sum::with_type(a.dtype, [&](auto value) {
-    using T = decltype(value);
-    bool packed = depth_sum::packs<T>(a);
-    for (int c = 0; c < a.ways; ++c) packed = packed && depth_sum::aligned(out.out[c]);
-    return depth_sum::with_bounds<T>(a.ways, packed, [&](auto ways, auto pack) {
+  return launch_with_type(a.dtype, [&](auto type) {
+    using T = TypeOf<decltype(type)>;
+    bool packed = packs<T>(a);
+    for (int c = 0; c < a.ways; ++c) packed = packed && starts_on(16, out.out[c]);
+    return with_bounds<T>(a.ways, packed, [&](auto ways, auto pack) {
       constexpr int kW = decltype(ways)::value, kP = decltype(pack)::value;
       const auto kernel = depth_sum_kernel<T, kW, kP>;
       const size_t shared = a.output_norms ? sizeof(float) * kW * static_cast<size_t>(a.d) : 0;
-      if (const cudaError_t error = depth_sum::allow_shared(kernel, shared)) return error;
+      if (const cudaError_t error = allow_shared(kernel, shared)) return error;
       const LaunchShape shape{static_cast<unsigned>(a.B * a.T), threads_for_row(a.d, kP), stream, shared};
       return launch(kernel, shape, a, out);
     });
@@ -144,35 +119,35 @@ cudaError_t launch_depth_sum_backward(const DepthSumLaunch& a, const DepthSumBac
   const int64_t tokens = a.B * a.T, rows = a.sources + a.ways;
   const bool with_norm_weights = out.norm_weights || out.output_norm_weights;
   if (tokens > 0) {
-    const cudaError_t error = depth_sum::with_type(a.dtype, [&](auto value) {
-      using T = decltype(value);
-      const bool packed = depth_sum::packs<T>(a, out);
-      const cudaError_t first = depth_sum::token_gradients<T>(a, out, packed, stream);
+    const cudaError_t error = launch_with_type(a.dtype, [&](auto type) {
+      using T = TypeOf<decltype(type)>;
+      const bool packed = packs<T>(a, out);
+      const cudaError_t first = token_gradients<T>(a, out, packed, stream);
       if (first != cudaSuccess || !with_norm_weights || a.d == 0) return first;
-      return depth_sum::norm_weight_gradients<T>(a, out, packed, stream);
+      return norm_weight_gradients<T>(a, out, packed, stream);
     });
     if (error != cudaSuccess) return error;
   }
   if (out.weights && !a.weights_per_token) {
     const int64_t n = static_cast<int64_t>(a.ways) * a.sources;
-    if (const cudaError_t error = depth_sum::sum_chunks(out.weights, out.weight_partials, tokens, n, n, stream)) {
+    if (const cudaError_t error = sum_chunks(out.weights, out.weight_partials, tokens, n, n, stream)) {
       return error;
     }
   }
   if (!with_norm_weights) return cudaSuccess;
   const cudaError_t error =
-      depth_sum::sum_chunks(out.norm_weights, out.norm_partials, tokens, rows * a.d, a.sources * a.d, stream);
+      sum_chunks(out.norm_weights, out.norm_partials, tokens, rows * a.d, a.sources * a.d, stream);
   if (error != cudaSuccess) return error;
   const float* partials = out.norm_partials + a.sources * a.d;
-  return depth_sum::sum_chunks(out.output_norm_weights, partials, tokens, rows * a.d, a.ways * a.d, stream);
+  return sum_chunks(out.output_norm_weights, partials, tokens, rows * a.d, a.ways * a.d, stream);
 }
 
 cudaError_t launch_inverse_rms(const InverseRmsLaunch& a, cudaStream_t stream) {
   if (a.rows == 0) return cudaSuccess;
-  return depth_sum::with_type(a.dtype, [&](auto value) {
-    using T = decltype(value);
+  return launch_with_type(a.dtype, [&](auto type) {
+    using T = TypeOf<decltype(type)>;
     constexpr int kPack = Pack<T>::kSize;
-    const bool packed = depth_sum::inverse_packs(a, kPack);
+    const bool packed = inverse_packs(a, kPack);
     const LaunchShape shape{static_cast<unsigned>(a.rows), threads_for_row(a.d, packed ? kPack : 1), stream};
     return packed ? launch(inverse_rms_kernel<T, kPack>, shape, a) : launch(inverse_rms_kernel<T, 1>, shape, a);
   });
@@ -180,10 +155,10 @@ cudaError_t launch_inverse_rms(const InverseRmsLaunch& a, cudaStream_t stream) {
 
 cudaError_t launch_inverse_rms_backward(const InverseRmsLaunch& a, cudaStream_t stream) {
   if (a.rows * a.d == 0) return cudaSuccess;
-  return depth_sum::with_type(a.dtype, [&](auto value) {
-    using T = decltype(value);
+  return launch_with_type(a.dtype, [&](auto type) {
+    using T = TypeOf<decltype(type)>;
     constexpr int kPack = Pack<T>::kSize;
-    const bool packed = depth_sum::inverse_packs(a, kPack);
+    const bool packed = inverse_packs(a, kPack);
     const LaunchShape shape{static_cast<unsigned>(a.rows), threads_for_row(a.d, packed ? kPack : 1), stream};
     return packed ? launch(inverse_rms_backward_kernel<T, kPack>, shape, a)
                   : launch(inverse_rms_backward_kernel<T, 1>, shape, a);

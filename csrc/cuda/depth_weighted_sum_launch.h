@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "csrc/cuda/gated_value_mix_launch.h"
+#include "csrc/cuda/types.h"
 
 namespace satformer::ops::cuda {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "csrc/cuda/device_common.cuh"
-#include "csrc/cuda/launch_types.h"
+#include "csrc/cuda/vector_io.cuh"
 
 namespace satformer::ops::cuda {
 
@@ -24,7 +24,7 @@ inline int lanes_for(int64_t hd, int64_t width) {
 inline unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
 
 // Where a thread works.
-struct RankInfo {
+struct RowPlace {
   int64_t row;  // (b * T + t) * H + h
   int64_t b, t, h;
   int lane;     // within the row
@@ -32,9 +32,9 @@ struct RankInfo {
 };
 
 // `thread` counts from the first thread of the first row.
-__device__ __forceinline__ RankInfo place_of(const Sizes& sizes, int lanes, int64_t thread) {
+__device__ __forceinline__ RowPlace place_of(const Sizes& sizes, int lanes, int64_t thread) {
   const int64_t rows = sizes.B * sizes.T * sizes.H;
-  RankInfo place;
+  RowPlace place;
   place.row = thread / lanes;
   place.writes = place.row < rows;
   if (!place.writes) place.row = rows - 1;
@@ -46,42 +46,13 @@ __device__ __forceinline__ RankInfo place_of(const Sizes& sizes, int lanes, int6
   return place;
 }
 
-__device__ __forceinline__ RankInfo place_of_thread(const Sizes& sizes, int lanes) {
+__device__ __forceinline__ RowPlace place_of_thread(const Sizes& sizes, int lanes) {
   return place_of(sizes, lanes, static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x);
 }
 
 // The number at [b, t, h] of logits, scale or shift.
 __device__ __forceinline__ float load_gate(const GateSource& source, int64_t b, int64_t t, int64_t h) {
-  const int64_t i = b * source.strides.b + t * source.strides.t + h * source.strides.h;
-  switch (source.dtype) {
-    case DType::kBFloat16:
-      return to_float(static_cast<const __nv_bfloat16*>(source.data)[i]);
-    case DType::kFloat16:
-      return to_float(static_cast<const __half*>(source.data)[i]);
-    case DType::kFloat64:
-      return to_float(static_cast<const double*>(source.data)[i]);
-    default:
-      return static_cast<const float*>(source.data)[i];
-  }
-}
-
-__device__ __forceinline__ void store_gate(void* data, DType dtype, int64_t i, float value) {
-  switch (dtype) {
-    case DType::kBFloat16:
-      static_cast<__nv_bfloat16*>(data)[i] = from_float<__nv_bfloat16>(value);
-      return;
-    case DType::kFloat16:
-      static_cast<__half*>(data)[i] = from_float<__half>(value);
-      return;
-    default:
-      static_cast<float*>(data)[i] = value;
-  }
-}
-
-__device__ __forceinline__ float sigmoid(float x) { return 1.f / (1.f + expf(-x)); }
-
-__device__ __forceinline__ bool over_heads(Gate gate) {  // the device's is_over_heads()
-  return gate == Gate::kSoftmax || gate == Gate::kSoftmaxSigmoid;
+  return load_number(source.data, source.dtype, b * source.strides.b + t * source.strides.t + h * source.strides.h);
 }
 
 struct GateValue {
@@ -95,7 +66,7 @@ struct Softmax {
 };
 
 // The softmax of the token at place; `lanes` threads share its heads. Every thread of the warp must call it.
-__device__ __forceinline__ Softmax softmax_of_token(const GateSource& logits, const Sizes& sizes, const RankInfo& place,
+__device__ __forceinline__ Softmax softmax_of_token(const GateSource& logits, const Sizes& sizes, const RowPlace& place,
                                                     int lanes) {
   Softmax softmax{-INFINITY, 0.f};
   for (int64_t h = place.lane; h < sizes.H; h += lanes) {
@@ -111,11 +82,11 @@ __device__ __forceinline__ Softmax softmax_of_token(const GateSource& logits, co
 }
 
 __device__ __forceinline__ GateValue gate_of_row(Gate gate, const GateSource& logits, const Sizes& sizes,
-                                                 const RankInfo& place, int lanes) {
+                                                 const RowPlace& place, int lanes) {
   GateValue value{load_gate(logits, place.b, place.t, place.h), 0.f};
   const float x = value.logit;
   float softmax = 0.f;  // times H
-  if (over_heads(gate)) {
+  if (is_over_heads(gate)) {
     softmax = softmax_of_token(logits, sizes, place, lanes).at(x) * static_cast<float>(sizes.H);
   }
   switch (gate) {
@@ -155,7 +126,7 @@ __device__ __forceinline__ float gate_slope(Gate gate, const GateValue& value) {
   }
 }
 
-__device__ __forceinline__ int64_t row_start(const Strides& strides, const RankInfo& place) {
+__device__ __forceinline__ int64_t row_start(const Strides& strides, const RowPlace& place) {
   return place.b * strides.b + place.t * strides.t + place.h * strides.h;
 }
 
@@ -175,7 +146,7 @@ struct SoftmaxBackward {
 static __global__ void __launch_bounds__(kThreads) softmax_backward_kernel(SoftmaxBackward a) {
   constexpr int kLanes = 32;
   const Sizes& sizes = a.sizes;
-  const RankInfo place = place_of_thread({sizes.B, sizes.T, 1, 0}, kLanes);
+  const RowPlace place = place_of_thread({sizes.B, sizes.T, 1, 0}, kLanes);
   const float heads = static_cast<float>(sizes.H);
   const bool with_sigmoid = a.gate == Gate::kSoftmaxSigmoid;
   const Softmax softmax = softmax_of_token(a.logits, sizes, place, kLanes);
@@ -192,8 +163,8 @@ static __global__ void __launch_bounds__(kThreads) softmax_backward_kernel(Softm
     const float x = load_gate(a.logits, place.b, place.t, h), p = softmax.at(x), g = a.dots[i];
     const float s = sigmoid(x);
     const float result = with_sigmoid ? p * heads * s * g * (2.f - s) - p * sum : p * heads * (g - sum);
-    store_gate(a.grad_logits, a.logits.dtype,
-               place.b * a.grad_strides.b + place.t * a.grad_strides.t + h * a.grad_strides.h, result);
+    store_number(a.grad_logits, a.logits.dtype,
+                 place.b * a.grad_strides.b + place.t * a.grad_strides.t + h * a.grad_strides.h, result);
   }
 }
 

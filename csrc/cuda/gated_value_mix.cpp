@@ -6,16 +6,14 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
 
+#include "csrc/cuda/from_tensor.h"
 #include "csrc/cuda/gated_value_mix_launch.h"
-#include "csrc/cuda/tensor_arguments.h"
 #include "csrc/ops/dispatch.h"
 #include "csrc/ops/gated_value_mix_checks.h"
 #include "csrc/ops/row_arguments.h"
 
 namespace satformer::ops::cuda {
 namespace {
-
-Sizes sizes_of(const at::Tensor& values) { return {values.size(0), values.size(1), values.size(2), values.size(3)}; }
 
 Gates gates_of(const GateArguments& arguments) {
   return {arguments.gate, gate_source_of(arguments.logits), gate_source_of(arguments.scale),
@@ -70,11 +68,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> gated_value_mix_backw
   arguments.first_values = first_values.const_data_ptr();
   arguments.grad_strides = strides_of(rows);
   arguments.first_strides = strides_of(first_values);
-  arguments.grad_first_values = data_or_null(out.first_values);
-  arguments.grad_logits = data_or_null(out.logits);
-  arguments.scale_terms = data_or_null<float>(out.scale_terms);
-  arguments.shift_terms = data_or_null<float>(out.shift_terms);
-  arguments.dots = data_or_null<float>(dots);
+  arguments.grad_first_values = mutable_data_of(out.first_values);
+  arguments.grad_logits = mutable_data_of(out.logits);
+  arguments.scale_terms = mutable_floats_of(out.scale_terms);
+  arguments.shift_terms = mutable_floats_of(out.shift_terms);
+  arguments.dots = mutable_floats_of(dots);
   C10_CUDA_CHECK(launch_mix_backward(arguments, c10::cuda::getCurrentCUDAStream()));
   return {out.first_values, out.logits, sum_terms(out.scale_terms, in.scale), sum_terms(out.shift_terms, in.shift)};
 }

@@ -1,4 +1,5 @@
 // Launchers: choose the element type, the width of loads and the threads a row.
+#include "csrc/cuda/dispatch.cuh"
 #include "csrc/cuda/gated_value_mix_kernel.cuh"
 #include "csrc/cuda/launch.cuh"
 
@@ -7,13 +8,9 @@ namespace {
 
 int64_t number_of_rows(const Sizes& sizes) { return sizes.B * sizes.T * sizes.H; }
 
-// Whether every row starts on 16 bytes; true for an absent tensor. The stride of a dimension of one element does not
-// matter.
 template <typename T>
 bool starts_on_16(const void* data, const Strides& strides, const Sizes& sizes) {
-  const auto fits = [](int64_t size, int64_t stride) { return size == 1 || stride % Pack<T>::kSize == 0; };
-  return !data || (reinterpret_cast<uintptr_t>(data) % 16 == 0 && fits(sizes.B, strides.b) &&
-                   fits(sizes.T, strides.t) && fits(sizes.H, strides.h));
+  return rows_start_on(16, data, sizeof(T), strides, sizes);
 }
 
 Strides contiguous_strides(const Sizes& sizes) { return {sizes.T * sizes.H * sizes.hd, sizes.H * sizes.hd, sizes.hd}; }
@@ -37,38 +34,17 @@ cudaError_t mix_backward(MixBackwardArguments a, cudaStream_t stream) {
   return packed ? launch(mix_backward_kernel<T, true>, shape, a) : launch(mix_backward_kernel<T, false>, shape, a);
 }
 
-cudaError_t mix_backward(MixBackwardArguments a, cudaStream_t stream) {
-  switch (a.dtype) {
-    case DType::kFloat32:
-      return mix_backward<float>(a, stream);
-    case DType::kBFloat16:
-      return mix_backward<__nv_bfloat16>(a, stream);
-    case DType::kFloat16:
-      return mix_backward<__half>(a, stream);
-    default:
-      return cudaErrorInvalidValue;
-  }
-}
-
 }  // namespace
 
 cudaError_t launch_mix(MixArguments a, cudaStream_t stream) {
   if (number_of_rows(a.sizes) * a.sizes.hd == 0) return cudaSuccess;
-  switch (a.dtype) {
-    case DType::kFloat32:
-      return mix<float>(a, stream);
-    case DType::kBFloat16:
-      return mix<__nv_bfloat16>(a, stream);
-    case DType::kFloat16:
-      return mix<__half>(a, stream);
-    default:
-      return cudaErrorInvalidValue;
-  }
+  return launch_with_type(a.dtype, [&](auto type) { return mix<TypeOf<decltype(type)>>(a, stream); });
 }
 
 cudaError_t launch_mix_backward(MixBackwardArguments a, cudaStream_t stream) {
   if (number_of_rows(a.sizes) == 0) return cudaSuccess;
-  const cudaError_t error = mix_backward(a, stream);
+  const cudaError_t error =
+      launch_with_type(a.dtype, [&](auto type) { return mix_backward<TypeOf<decltype(type)>>(a, stream); });
   if (error != cudaSuccess || !a.grad_logits || !is_over_heads(a.gates.gate)) return error;
   const SoftmaxBackward b{a.sizes, a.gates.gate,  a.gates.logits,
                           a.dots,  a.grad_logits, {a.sizes.T * a.sizes.H, a.sizes.H, 1}};

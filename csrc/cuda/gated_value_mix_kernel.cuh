@@ -14,17 +14,17 @@
 
 namespace satformer::ops::cuda {
 
-__device__ __forceinline__ float scale_of_row(const Gates& gates, const RankInfo& place) {
+__device__ __forceinline__ float scale_of_row(const Gates& gates, const RowPlace& place) {
   return gates.scale.data ? load_gate(gates.scale, place.b, place.t, place.h) : 1.f;
 }
-__device__ __forceinline__ float shift_of_row(const Gates& gates, const RankInfo& place) {
+__device__ __forceinline__ float shift_of_row(const Gates& gates, const RowPlace& place) {
   return gates.shift.data ? load_gate(gates.shift, place.b, place.t, place.h) : 0.f;
 }
 
 // kPacked: every row of out, v and first starts on 16 bytes. out may be v.
 template <typename T, bool kPacked>
 __global__ void __launch_bounds__(kThreads) mix_kernel(MixArguments a) {
-  const RankInfo place = place_of_thread(a.sizes, a.lanes);
+  const RowPlace place = place_of_thread(a.sizes, a.lanes);
   const float alpha =
       scale_of_row(a.gates, place) * gate_of_row(a.gates.gate, a.gates.logits, a.sizes, place, a.lanes).alpha +
       shift_of_row(a.gates, place);
@@ -66,7 +66,7 @@ __device__ __forceinline__ bool needs_dot(const MixBackwardArguments& a, const G
 // and softmax_backward_kernel finishes. kPacked: every row of grad, first and the output starts on 16 bytes.
 template <typename T, bool kPacked>
 __global__ void __launch_bounds__(kThreads) mix_backward_kernel(MixBackwardArguments a) {
-  const RankInfo place = place_of_thread(a.sizes, a.lanes);
+  const RowPlace place = place_of_thread(a.sizes, a.lanes);
   const GateValue value = gate_of_row(a.gates.gate, a.gates.logits, a.sizes, place, a.lanes);
   const float scale = scale_of_row(a.gates, place);
   const float alpha = scale * value.alpha + shift_of_row(a.gates, place);
@@ -108,11 +108,11 @@ __global__ void __launch_bounds__(kThreads) mix_backward_kernel(MixBackwardArgum
   if (a.shift_terms) a.shift_terms[place.row] = sum;
   if (a.scale_terms) a.scale_terms[place.row] = value.alpha * sum;
   if (!a.grad_logits) return;
-  if (over_heads(a.gates.gate)) {
+  if (is_over_heads(a.gates.gate)) {
     a.dots[place.row] = scale * sum;
   } else {
     const float slope = gate_slope(a.gates.gate, value);
-    store_gate(a.grad_logits, a.gates.logits.dtype, place.row, slope == 0.f ? 0.f : slope * scale * sum);
+    store_number(a.grad_logits, a.gates.logits.dtype, place.row, slope == 0.f ? 0.f : slope * scale * sum);
   }
 }
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "csrc/cuda/launch_types.h"
+#include "csrc/cuda/types.h"
 #include "csrc/ops/gate.h"
 
 namespace satformer::ops::cuda {

@@ -3,45 +3,9 @@
 #pragma once
 #include <cstdint>
 
-#include "csrc/cuda/device_common.cuh"
-#include "csrc/cuda/gate.cuh"
+#include "csrc/cuda/vector_io.cuh"
 
 namespace satformer::ops::cuda {
-
-// n numbers that are moved by one instruction.
-template <typename T, int n>
-struct alignas(sizeof(T) * n) Piece {
-  T values[n];
-};
-template <typename T, int kWidth>
-struct PieceOf {
-  static constexpr int kSize = kWidth * sizeof(T) > 16 ? 16 / sizeof(T) : kWidth;
-  using Type = Piece<T, kSize>;
-};
-
-// kWidth numbers at data, which starts on a piece.
-template <int kWidth, typename T>
-__device__ __forceinline__ void load_numbers(float (&x)[kWidth], const T* data) {
-  using P = PieceOf<T, kWidth>;
-#pragma unroll
-  for (int i = 0; i < kWidth; i += P::kSize) {
-    const auto piece = *reinterpret_cast<const typename P::Type*>(data + i);
-#pragma unroll
-    for (int j = 0; j < P::kSize; ++j) x[i + j] = to_float(piece.values[j]);
-  }
-}
-
-template <int kWidth, typename T>
-__device__ __forceinline__ void store_numbers(T* data, const float (&x)[kWidth]) {
-  using P = PieceOf<T, kWidth>;
-#pragma unroll
-  for (int i = 0; i < kWidth; i += P::kSize) {
-    typename P::Type piece;
-#pragma unroll
-    for (int j = 0; j < P::kSize; ++j) piece.values[j] = from_float<T>(x[i + j]);
-    *reinterpret_cast<typename P::Type*>(data + i) = piece;
-  }
-}
 
 template <int kWidth, int kSteps>
 struct HeadRow {

@@ -6,6 +6,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
 
+#include "csrc/cuda/from_tensor.h"
 #include "csrc/cuda/hyper_connection_launch.h"
 #include "csrc/ops/dispatch.h"
 #include "csrc/ops/hyper_connection_checks.h"
@@ -14,38 +15,21 @@
 namespace satformer::ops::cuda {
 namespace {
 
-DType dtype_of(const at::Tensor& x) {
-  switch (x.scalar_type()) {
-    case at::kBFloat16:
-      return DType::kBFloat16;
-    case at::kHalf:
-      return DType::kFloat16;
-    default:
-      return DType::kFloat32;
-  }
-}
-
-Sizes sizes_of(const at::Tensor& streams) {
-  return {streams.size(0), streams.size(1), streams.size(2), streams.size(3)};
-}
-// [B, T, n, d] or [B, T, d].
-Strides strides_of(const at::Tensor& x) { return {x.stride(0), x.stride(1), x.dim() == 4 ? x.stride(2) : 0}; }
-StreamRows rows_of(const at::Tensor& x) { return {x.const_data_ptr(), strides_of(x)}; }
-
-const float* floats(const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; }
+// [B, T, d], beside streams [B, T, n, d].
+Source rows_source_of(const at::Tensor& x) { return {x.const_data_ptr(), {x.stride(0), x.stride(1), 0}}; }
 
 HyperConnectionLaunch launch_of(const HyperConnectionArguments& a, const HyperConnectionParameters& p) {
   HyperConnectionLaunch result{};
   result.sizes = sizes_of(a.streams);
   result.dtype = dtype_of(a.streams);
-  result.streams = rows_of(a.streams);
-  result.static_alpha = floats(p.static_alpha);
-  result.static_beta = floats(p.static_beta);
-  result.projections = floats(p.projections);
-  result.offsets = floats(p.offsets);
-  result.means = floats(p.means);
-  result.alpha_scale = floats(p.alpha_scale);
-  result.beta_scale = floats(p.beta_scale);
+  result.streams = source_of(a.streams);
+  result.static_alpha = floats_of(p.static_alpha);
+  result.static_beta = floats_of(p.static_beta);
+  result.projections = floats_of(p.projections);
+  result.offsets = floats_of(p.offsets);
+  result.means = floats_of(p.means);
+  result.alpha_scale = floats_of(p.alpha_scale);
+  result.beta_scale = floats_of(p.beta_scale);
   result.norm_eps = static_cast<float>(a.norm_eps);
   result.layer_norm = a.dynamic() && a.layer_norm();
   result.use_tanh = a.use_tanh;
@@ -81,17 +65,17 @@ HyperConnectionGradients hyper_connection_read_backward_cuda(const HyperConnecti
   TORCH_CHECK(!a.dynamic() || (n + 2) * d <= 51200, op, ": (n + 2) * d must be at most 51200 on CUDA, got n ", n,
               " and d ", d);
   const at::Tensor sums = at::empty({count}, floats_like), partials = at::empty({chunks, count}, floats_like);
-  C10_CUDA_CHECK(launch_read_backward(
-      {launch_of(a, parameters), rows_of(input_rows), rows_of(mixed_rows), floats(betas), floats(contiguous_kept),
-       grad_streams.mutable_data_ptr(), sums.mutable_data_ptr<float>(), partials.mutable_data_ptr<float>()},
-      c10::cuda::getCurrentCUDAStream()));
+  C10_CUDA_CHECK(launch_read_backward({launch_of(a, parameters), rows_source_of(input_rows), source_of(mixed_rows),
+                                       floats_of(betas), floats_of(contiguous_kept), grad_streams.mutable_data_ptr(),
+                                       sums.mutable_data_ptr<float>(), partials.mutable_data_ptr<float>()},
+                                      c10::cuda::getCurrentCUDAStream()));
   return hyper_connection_gradients(grad_streams, sums, a);
 }
 
 void write(const at::Tensor& result, const at::Tensor& mixed, const at::Tensor& beta, const at::Tensor& out) {
   const at::Tensor betas = beta.to(at::kFloat).contiguous(), outs = contiguous_rows(out.to(mixed.scalar_type()));
   C10_CUDA_CHECK(launch_write({sizes_of(mixed), dtype_of(mixed), result.mutable_data_ptr(), strides_of(result),
-                               rows_of(mixed), rows_of(outs), floats(betas)},
+                               source_of(mixed), rows_source_of(outs), floats_of(betas)},
                               c10::cuda::getCurrentCUDAStream()));
 }
 
@@ -117,9 +101,10 @@ std::tuple<at::Tensor, at::Tensor> hyper_connection_write_backward_cuda(const at
                    outs = contiguous_rows(out.to(grad.scalar_type()));
   const at::Tensor grad_beta = at::empty(beta.sizes(), betas.options());
   const at::Tensor grad_out = at::empty(out.sizes(), outs.options());
-  C10_CUDA_CHECK(launch_write_backward({sizes_of(rows), dtype_of(rows), rows_of(rows), rows_of(outs), floats(betas),
-                                        grad_beta.mutable_data_ptr<float>(), grad_out.mutable_data_ptr()},
-                                       c10::cuda::getCurrentCUDAStream()));
+  C10_CUDA_CHECK(
+      launch_write_backward({sizes_of(rows), dtype_of(rows), source_of(rows), rows_source_of(outs), floats_of(betas),
+                             grad_beta.mutable_data_ptr<float>(), grad_out.mutable_data_ptr()},
+                            c10::cuda::getCurrentCUDAStream()));
   return {grad_beta.to(beta.scalar_type()), grad_out.to(out.scalar_type())};
 }
 

@@ -1,8 +1,6 @@
 // Launchers: choose the element type, the bound of the streams and the width of loads.
-#include <cstdint>
-#include <type_traits>
-
-#include "csrc/cuda/hyper_connection_kernel.cuh"
+#include "csrc/cuda/dispatch.cuh"
+#include "csrc/cuda/hyper_connection_backward_kernel.cuh"
 #include "csrc/cuda/launch.cuh"
 
 namespace satformer::ops::cuda {
@@ -10,35 +8,15 @@ namespace {
 
 int64_t tokens_of(const Sizes& sizes) { return sizes.B * sizes.T; }
 
+// Whether P neighbouring numbers of every row can be read at once.
 template <typename T>
 bool packs(const void* data, const Strides& strides, const Sizes& sizes) {
-  const auto fits = [](int64_t size, int64_t stride) { return size == 1 || stride % Pack<T>::kSize == 0; };
-  return reinterpret_cast<uintptr_t>(data) % 16 == 0 && sizes.hd % Pack<T>::kSize == 0 && fits(sizes.B, strides.b) &&
-         fits(sizes.T, strides.t) && fits(sizes.H, strides.h);
+  return sizes.hd % Pack<T>::kSize == 0 && rows_start_on(16, data, sizeof(T), strides, sizes);
 }
 template <typename T>
-bool packs(const StreamRows& rows, const Sizes& sizes) {
+bool packs(const Source& rows, const Sizes& sizes) {
   return packs<T>(rows.data, rows.strides, sizes);
 }
-bool aligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; }
-
-// Calls f(T{}) for the element type.
-template <typename Function>
-cudaError_t with_type(DType dtype, const Function& f) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return f(float{});
-    case DType::kBFloat16:
-      return f(__nv_bfloat16{});
-    case DType::kFloat16:
-      return f(__half{});
-    default:
-      return cudaErrorInvalidValue;
-  }
-}
-
-template <int kValue>
-using Constant = std::integral_constant<int, kValue>;
 
 // Calls f(Constant<N>, Constant<P>) for n <= N and the columns P that a thread reads at once.
 template <typename T, typename Function>
@@ -57,10 +35,10 @@ int64_t read_backward_chunks(int64_t tokens) { return chunks_of(tokens).count();
 cudaError_t launch_read(const HyperConnectionReadLaunch& r, cudaStream_t stream) {
   const Sizes& sizes = r.common.sizes;
   if (tokens_of(sizes) == 0) return cudaSuccess;
-  return with_type(r.common.dtype, [&](auto value) {
-    using T = decltype(value);
-    const bool packed =
-        packs<T>(r.common.streams, sizes) && aligned(r.input) && aligned(r.mixed) && aligned(r.common.projections);
+  return launch_with_type(r.common.dtype, [&](auto type) {
+    using T = TypeOf<decltype(type)>;
+    const bool packed = packs<T>(r.common.streams, sizes) && starts_on(16, r.input) && starts_on(16, r.mixed) &&
+                        starts_on(16, r.common.projections);
     return with_bounds<T>(sizes.H, packed, [&](auto bound, auto pack) {
       constexpr int kN = decltype(bound)::value, kP = decltype(pack)::value;
       const LaunchShape shape{grid(tokens_of(sizes)), threads_for_row(sizes.hd, kP), stream};
@@ -73,10 +51,11 @@ cudaError_t launch_read_backward(const HyperConnectionReadBackwardLaunch& r, cud
   const Sizes& sizes = r.common.sizes;
   const SumOffsets offsets(sizes.H, sizes.hd, r.common.projections != nullptr);
   const TokenChunks chunks = chunks_of(tokens_of(sizes));
-  const cudaError_t error = chunks.count() == 0 ? cudaSuccess : with_type(r.common.dtype, [&](auto value) {
-    using T = decltype(value);
+  const cudaError_t error = chunks.count() == 0 ? cudaSuccess : launch_with_type(r.common.dtype, [&](auto type) {
+    using T = TypeOf<decltype(type)>;
     const bool packed = packs<T>(r.common.streams, sizes) && packs<T>(r.grad_input, sizes) &&
-                        packs<T>(r.grad_mixed, sizes) && aligned(r.grad_streams) && aligned(r.common.projections);
+                        packs<T>(r.grad_mixed, sizes) && starts_on(16, r.grad_streams) &&
+                        starts_on(16, r.common.projections);
     return with_bounds<T>(sizes.H, packed, [&](auto bound, auto pack) {
       constexpr int kN = decltype(bound)::value, kP = decltype(pack)::value;
       const auto kernel = read_backward_kernel<T, kN, kP>;
@@ -98,8 +77,8 @@ cudaError_t launch_read_backward(const HyperConnectionReadBackwardLaunch& r, cud
 
 cudaError_t launch_write(const HyperConnectionWriteLaunch& w, cudaStream_t stream) {
   if (tokens_of(w.sizes) * w.sizes.hd == 0) return cudaSuccess;
-  return with_type(w.dtype, [&](auto value) {
-    using T = decltype(value);
+  return launch_with_type(w.dtype, [&](auto type) {
+    using T = TypeOf<decltype(type)>;
     const bool packed =
         packs<T>(w.result, w.result_strides, w.sizes) && packs<T>(w.mixed, w.sizes) && packs<T>(w.out, w.sizes);
     constexpr int kPack = Pack<T>::kSize;
@@ -110,9 +89,9 @@ cudaError_t launch_write(const HyperConnectionWriteLaunch& w, cudaStream_t strea
 
 cudaError_t launch_write_backward(const HyperConnectionWriteBackwardLaunch& w, cudaStream_t stream) {
   if (tokens_of(w.sizes) == 0) return cudaSuccess;
-  return with_type(w.dtype, [&](auto value) {
-    using T = decltype(value);
-    const bool packed = packs<T>(w.grad, w.sizes) && packs<T>(w.out, w.sizes) && aligned(w.grad_out);
+  return launch_with_type(w.dtype, [&](auto type) {
+    using T = TypeOf<decltype(type)>;
+    const bool packed = packs<T>(w.grad, w.sizes) && packs<T>(w.out, w.sizes) && starts_on(16, w.grad_out);
     return with_bounds<T>(w.sizes.H, packed, [&](auto bound, auto pack) {
       constexpr int kN = decltype(bound)::value, kP = decltype(pack)::value;
       const LaunchShape shape{grid(tokens_of(w.sizes)), threads_for_row(w.sizes.hd, kP), stream};

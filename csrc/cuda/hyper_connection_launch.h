@@ -6,20 +6,15 @@
 
 #include <cstdint>
 
-#include "csrc/cuda/gated_value_mix_launch.h"
+#include "csrc/cuda/types.h"
 
 namespace satformer::ops::cuda {
 
-// Streams [B, T, n, d] or, with n-stride 0, rows [B, T, d]. Sizes::H is n, Sizes::hd is d.
-struct StreamRows {
-  const void* data;
-  Strides strides;
-};
-
+// Streams are [B, T, n, d], rows [B, T, d] with n-stride 0. Sizes::H is n, Sizes::hd is d.
 struct HyperConnectionLaunch {
   Sizes sizes;
   DType dtype;
-  StreamRows streams;
+  Source streams;
   const float *static_alpha, *static_beta;  // [n, n+1], [n]
   const float *projections, *offsets,
       *means;                             // [n+2, d], [n+2], [n+2]; null: static (ops/hyper_connection_checks.h)
@@ -36,7 +31,7 @@ struct HyperConnectionReadLaunch {
 
 struct HyperConnectionReadBackwardLaunch {
   HyperConnectionLaunch common;
-  StreamRows grad_input, grad_mixed;
+  Source grad_input, grad_mixed;
   const float *grad_beta, *kept;  // contiguous
   void* grad_streams;             // contiguous
   float* sums;                    // [hyper_connection_sums(n, d)]
@@ -48,14 +43,14 @@ struct HyperConnectionWriteLaunch {
   DType dtype;
   void* result;
   Strides result_strides;
-  StreamRows mixed, out;
+  Source mixed, out;
   const float* beta;  // [B, T, n]
 };
 
 struct HyperConnectionWriteBackwardLaunch {
   Sizes sizes;
   DType dtype;
-  StreamRows grad, out;
+  Source grad, out;
   const float* beta;  // [B, T, n]
   float* grad_beta;   // [B, T, n]
   void* grad_out;     // [B, T, d], contiguous

@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
+#include "csrc/cuda/from_tensor.h"
 #include "csrc/cuda/linear_cross_entropy_launch.h"
-#include "csrc/cuda/tensor_rows.h"
 #include "csrc/ops/dispatch.h"
 #include "csrc/ops/linear_cross_entropy_chunks.h"
 

@@ -1,3 +1,5 @@
+// Launcher: chooses the element type.
+#include "csrc/cuda/dispatch.cuh"
 #include "csrc/cuda/launch.cuh"
 #include "csrc/cuda/linear_cross_entropy_kernel.cuh"
 
@@ -6,16 +8,8 @@ namespace satformer::ops::cuda {
 cudaError_t launch_logit_rows(const LogitArguments& a, cudaStream_t stream) {
   if (a.rows == 0) return cudaSuccess;
   const LaunchShape shape{dim3(static_cast<unsigned>(a.rows)), dim3(kLogitThreads), stream};
-  switch (a.logits.dtype) {
-    case DType::kFloat32:
-      return launch(logit_rows_kernel<float>, shape, a);
-    case DType::kBFloat16:
-      return launch(logit_rows_kernel<__nv_bfloat16>, shape, a);
-    case DType::kFloat16:
-      return launch(logit_rows_kernel<__half>, shape, a);
-    default:
-      return cudaErrorInvalidValue;
-  }
+  return launch_with_type(a.logits.dtype,
+                          [&](auto type) { return launch(logit_rows_kernel<TypeOf<decltype(type)>>, shape, a); });
 }
 
 }  // namespace satformer::ops::cuda

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kLogitThreads) logit_rows_kernel(LogitArgument
     if (threadIdx.x == 0) a.losses[row] = 0.f;
     const float zeros[kEight] = {};
     for (int64_t j = first; a.with_gradients && j < a.V; j += step) {
-      store_numbers(logits + j, zeros, a.V - j, a.logits.on_grid);
+      store_up_to(logits + j, zeros, a.V - j, a.logits.on_grid);
     }
     return;
   }
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kLogitThreads) logit_rows_kernel(LogitArgument
   RunningSum running;
   for (int64_t j = first; j < a.V; j += step) {
     float x[kEight];
-    load_numbers(x, logits + j, a.V - j, a.logits.on_grid);
+    load_up_to(x, logits + j, a.V - j, a.logits.on_grid);
 #pragma unroll
     for (int k = 0; k < kEight; ++k) x[k] = j + k < a.V ? x[k] : -INFINITY;
     running.add(x);
@@ -61,10 +61,10 @@ __global__ void __launch_bounds__(kLogitThreads) logit_rows_kernel(LogitArgument
   const float factor = scale / sum;
   for (int64_t j = first; j < a.V; j += step) {
     float x[kEight];
-    load_numbers(x, logits + j, a.V - j, a.logits.on_grid);
+    load_up_to(x, logits + j, a.V - j, a.logits.on_grid);
 #pragma unroll
     for (int k = 0; k < kEight; ++k) x[k] = expf(x[k] - largest) * factor - (j + k == target ? scale : 0.f);
-    store_numbers(logits + j, x, a.V - j, a.logits.on_grid);
+    store_up_to(logits + j, x, a.V - j, a.logits.on_grid);
   }
 }
 

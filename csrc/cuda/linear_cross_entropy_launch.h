@@ -3,7 +3,7 @@
 // csrc/ops/linear_cross_entropy.h. No torch headers.
 #include <cuda_runtime_api.h>
 
-#include "csrc/cuda/rows.h"
+#include "csrc/cuda/types.h"
 
 namespace satformer::ops::cuda {
 

@@ -6,26 +6,17 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
 
+#include "csrc/cuda/from_tensor.h"
 #include "csrc/cuda/qk_norm_rope_mix_launch.h"
-#include "csrc/cuda/tensor_arguments.h"
 #include "csrc/ops/dispatch.h"
 #include "csrc/ops/qk_norm_rope_mix_checks.h"
 
 namespace satformer::ops::cuda {
 namespace {
 
-Source source_of(const at::Tensor& x) {
-  if (!x.defined()) return {nullptr, {0, 0, 0}};
-  return {x.const_data_ptr(), strides_of(x)};
-}
-Target target_of(const at::Tensor& x) {
-  if (!x.defined()) return {nullptr, {0, 0, 0}};
-  return {x.mutable_data_ptr(), strides_of(x)};
-}
 Table table_of(const at::Tensor& x) {
   return {x.const_data_ptr<float>(), x.dim() == 4 ? x.stride(0) : 0, x.stride(-3)};
 }
-const float* floats_of(const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; }
 
 AttentionPass pass_of(const MixInputs& in, const at::Tensor& q_like, const at::Tensor& k_like) {
   AttentionPass pass{};
@@ -77,10 +68,10 @@ MixGradients qk_norm_rope_mix_backward_cuda(const MixOutputs& strided_grads, con
   a.to_first_values = target_of(to_first_values);
   a.first_values_dtype = to_first_values.defined() ? dtype_of(to_first_values) : a.pass.dtype;
   a.adds_first_values = adds;
-  a.q_weight_grad = data_or_null<float>(out.q_weight);
-  a.k_weight_grad = data_or_null<float>(out.k_weight);
-  a.lambda1_grad = data_or_null<float>(out.lambda1);
-  a.lambda2_grad = data_or_null<float>(out.lambda2);
+  a.q_weight_grad = mutable_floats_of(out.q_weight);
+  a.k_weight_grad = mutable_floats_of(out.k_weight);
+  a.lambda1_grad = mutable_floats_of(out.lambda1);
+  a.lambda2_grad = mutable_floats_of(out.lambda2);
 
   const int64_t blocks = backward_blocks(a.pass), hd = a.pass.hd;
   const auto floats = grads.q.options().dtype(at::kFloat);
@@ -92,8 +83,8 @@ MixGradients qk_norm_rope_mix_backward_cuda(const MixOutputs& strided_grads, con
   const at::Tensor lambda_sums = scratch(out.lambda1.defined() || out.lambda2.defined(), blocks * 2);
   const at::Tensor dots =
       scratch(in.logits.defined() && is_over_heads(in.gate), in.logits.defined() ? in.logits.numel() : 0);
-  a.q_sums = data_or_null<float>(q_sums), a.k_sums = data_or_null<float>(k_sums);
-  a.lambda_sums = data_or_null<float>(lambda_sums), a.dots = data_or_null<float>(dots);
+  a.q_sums = mutable_floats_of(q_sums), a.k_sums = mutable_floats_of(k_sums);
+  a.lambda_sums = mutable_floats_of(lambda_sums), a.dots = mutable_floats_of(dots);
   C10_CUDA_CHECK(launch_qk_norm_rope_mix_backward(a, c10::cuda::getCurrentCUDAStream()));
   return out;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "csrc/cuda/dispatch.cuh"
 #include "csrc/cuda/launch.cuh"
 #include "csrc/cuda/qk_norm_rope_mix_backward_kernel.cuh"
 #include "csrc/cuda/qk_norm_rope_mix_kernel.cuh"
@@ -21,12 +22,8 @@ struct RowsInMemory {
 RowsInMemory rows(const Source& x, int64_t heads, size_t size) { return {x.data, x.strides, heads, size}; }
 RowsInMemory rows(const Target& x, int64_t heads, size_t size) { return {x.data, x.strides, heads, size}; }
 
-// Whether all rows start on multiples of `bytes`. The stride of a dimension of one element does not matter.
 bool starts_on(size_t bytes, const RowsInMemory& x, const AttentionPass& pass) {
-  if (!x.data) return true;
-  const auto fits = [&](int64_t size, int64_t stride) { return size == 1 || stride * x.element_size % bytes == 0; };
-  return reinterpret_cast<uintptr_t>(x.data) % bytes == 0 && fits(pass.B, x.strides.b) && fits(pass.T, x.strides.t) &&
-         fits(x.heads, x.strides.h);
+  return rows_start_on(bytes, x.data, x.element_size, x.strides, {pass.B, pass.T, x.heads, pass.hd});
 }
 
 // Whether threads can move `width` numbers of T at a time and hold a row in one step.
@@ -50,12 +47,12 @@ template <typename T, typename Call>
 cudaError_t with_width(const AttentionPass& pass, std::initializer_list<RowsInMemory> all, const Call& call) {
   constexpr int kWidest = 16 / sizeof(T);
   if (fits<T>(kWidest, pass, all)) {
-    return call(std::integral_constant<int, kWidest>(), std::integral_constant<int, 1>());
+    return call(Constant<kWidest>(), Constant<1>());
   }
   if constexpr (kWidest > 4) {  // 8 bytes: a projection whose width is a multiple of 4 alone
-    if (fits<T>(4, pass, all)) return call(std::integral_constant<int, 4>(), std::integral_constant<int, 1>());
+    if (fits<T>(4, pass, all)) return call(Constant<4>(), Constant<1>());
   }
-  return call(std::integral_constant<int, 1>(), std::integral_constant<int, kLargestHeadDim / 2 / 32>());
+  return call(Constant<1>(), Constant<kLargestCudaHeadDim / 2 / kWarp>());
 }
 
 template <typename T>
@@ -102,19 +99,6 @@ cudaError_t backward(MixInputsBackwardArguments& a, cudaStream_t stream) {
                        launch_with);
 }
 
-cudaError_t backward(MixInputsBackwardArguments& a, cudaStream_t stream) {
-  switch (a.pass.dtype) {
-    case DType::kFloat32:
-      return backward<float>(a, stream);
-    case DType::kBFloat16:
-      return backward<__nv_bfloat16>(a, stream);
-    case DType::kFloat16:
-      return backward<__half>(a, stream);
-    default:
-      return cudaErrorInvalidValue;
-  }
-}
-
 cudaError_t softmax_backward(const MixInputsBackwardArguments& a, cudaStream_t stream) {
   const AttentionPass& p = a.pass;
   if (p.v_blocks == 0 || p.mix != ValueMix::kSelective || !is_over_heads(p.gate)) return cudaSuccess;
@@ -141,22 +125,14 @@ int64_t backward_blocks(const AttentionPass& pass) {
 }
 
 cudaError_t launch_qk_norm_rope_mix(MixInputsArguments a, cudaStream_t stream) {
-  if (a.pass.hd % 2 != 0 || a.pass.hd > kLargestHeadDim) return cudaErrorInvalidValue;
-  switch (a.pass.dtype) {
-    case DType::kFloat32:
-      return forward<float>(a, stream);
-    case DType::kBFloat16:
-      return forward<__nv_bfloat16>(a, stream);
-    case DType::kFloat16:
-      return forward<__half>(a, stream);
-    default:
-      return cudaErrorInvalidValue;
-  }
+  if (a.pass.hd % 2 != 0 || a.pass.hd > kLargestCudaHeadDim) return cudaErrorInvalidValue;
+  return launch_with_type(a.pass.dtype, [&](auto type) { return forward<TypeOf<decltype(type)>>(a, stream); });
 }
 
 cudaError_t launch_qk_norm_rope_mix_backward(MixInputsBackwardArguments a, cudaStream_t stream) {
-  if (a.pass.hd % 2 != 0 || a.pass.hd > kLargestHeadDim) return cudaErrorInvalidValue;
-  cudaError_t error = backward(a, stream);
+  if (a.pass.hd % 2 != 0 || a.pass.hd > kLargestCudaHeadDim) return cudaErrorInvalidValue;
+  cudaError_t error =
+      launch_with_type(a.pass.dtype, [&](auto type) { return backward<TypeOf<decltype(type)>>(a, stream); });
   if (error == cudaSuccess) error = softmax_backward(a, stream);
   return error == cudaSuccess ? add_sums(a, stream) : error;
 }

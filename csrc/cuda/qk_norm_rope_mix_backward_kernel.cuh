@@ -12,7 +12,7 @@ constexpr int kWarps = kThreads / 32;
 // must call it.
 template <int kWidth, int kSteps>
 __device__ __forceinline__ void sum_columns(float* block_sums, HeadRow<kWidth, kSteps>& sums, int lanes, int hd) {
-  __shared__ float warp_sums[kWarps][kLargestHeadDim];
+  __shared__ float warp_sums[kWarps][kLargestCudaHeadDim];
   const int in_warp = static_cast<int>(threadIdx.x) % 32, lane = in_warp % lanes, half = hd / 2;
 #pragma unroll
   for (int step = 0; step < kSteps; ++step) {
@@ -57,7 +57,7 @@ __device__ __forceinline__ void backward_heads(const AttentionPass& pass, const 
   if (weight) load_row(w, weight, lane, lanes, half);
   // All threads of a block go round equally often.
   for (int64_t start = static_cast<int64_t>(block) * kThreads; start < threads; start += stride) {
-    const RankInfo place = place_of({pass.B, pass.T, heads, pass.hd}, lanes, start + threadIdx.x);
+    const RowPlace place = place_of({pass.B, pass.T, heads, pass.hd}, lanes, start + threadIdx.x);
     Row g;
     load_row(g, row_of<T>(grad, place), lane, lanes, half);
     rotate_row(g, table_row(pass.cos, place), table_row(pass.sin, place), -1.f, lane, lanes, half);
@@ -105,7 +105,7 @@ __device__ __forceinline__ void put_first_values(U* target, bool adds, float fac
 // touch `other`.
 template <typename T, int kWidth, int kSteps>
 __device__ __forceinline__ float dot_with(const Source& other, bool reads, const HeadRow<kWidth, kSteps>& g,
-                                          const RankInfo& place, int lanes, int half) {
+                                          const RowPlace& place, int lanes, int half) {
   float sum = 0.f;
   if (reads) {
     HeadRow<kWidth, kSteps> x;
@@ -117,13 +117,13 @@ __device__ __forceinline__ float dot_with(const Source& other, bool reads, const
 
 // The gradient of a row's logit; for the softmax gates softmax_backward_kernel goes on from dots.
 __device__ __forceinline__ void put_logit(const MixInputsBackwardArguments& a, const GateValue& gate, float dot,
-                                          const RankInfo& place) {
-  if (over_heads(a.pass.gate)) {
+                                          const RowPlace& place) {
+  if (is_over_heads(a.pass.gate)) {
     a.dots[place.row] = dot;
   } else {
     const float slope = gate_slope(a.pass.gate, gate);
-    store_gate(a.to_logits.data, a.pass.logits.dtype, row_start(a.to_logits.strides, place),
-               slope == 0.f ? 0.f : slope * dot);
+    store_number(a.to_logits.data, a.pass.logits.dtype, row_start(a.to_logits.strides, place),
+                 slope == 0.f ? 0.f : slope * dot);
   }
 }
 
@@ -151,7 +151,7 @@ __device__ __forceinline__ void backward_values(const MixInputsBackwardArguments
   const int64_t threads = pass.B * pass.T * pass.H_kv * lanes, stride = static_cast<int64_t>(pass.v_blocks) * kThreads;
   float lambda1 = 0.f, lambda2 = 0.f;
   for (int64_t start = static_cast<int64_t>(block) * kThreads; start < threads; start += stride) {
-    const RankInfo place = place_of({pass.B, pass.T, pass.H_kv, pass.hd}, lanes, start + threadIdx.x);
+    const RowPlace place = place_of({pass.B, pass.T, pass.H_kv, pass.hd}, lanes, start + threadIdx.x);
     const MixFactors factors = mix_factors(pass, place);
     HeadRow<kWidth, kSteps> g;
     load_row(g, row_of<T>(a.grad_v, place), place.lane, lanes, half);

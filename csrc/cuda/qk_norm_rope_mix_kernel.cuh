@@ -5,6 +5,7 @@
 // row; each holds its part of both halves in registers: one load and one store of q, k and v. With bfloat16 and hd 64,
 // 4 lanes of 2 x 16 bytes hold a row. Where the factor before first values is 0, they are not loaded.
 #pragma once
+#include "csrc/cuda/gate.cuh"
 #include "csrc/cuda/head_row.cuh"
 #include "csrc/cuda/qk_norm_rope_mix_launch.h"
 
@@ -17,7 +18,7 @@ struct MixFactors {
 };
 
 // Every thread of the warp must call it.
-__device__ __forceinline__ MixFactors mix_factors(const AttentionPass& pass, const RankInfo& place) {
+__device__ __forceinline__ MixFactors mix_factors(const AttentionPass& pass, const RowPlace& place) {
   switch (pass.mix) {
     case ValueMix::kSelective: {
       const Sizes sizes{pass.B, pass.T, pass.H_kv, pass.hd};
@@ -31,16 +32,16 @@ __device__ __forceinline__ MixFactors mix_factors(const AttentionPass& pass, con
   }
 }
 
-__device__ __forceinline__ const float* table_row(const Table& table, const RankInfo& place) {
+__device__ __forceinline__ const float* table_row(const Table& table, const RowPlace& place) {
   return table.data + place.b * table.stride_b + place.t * table.stride_t;
 }
 
 template <typename T>
-__device__ __forceinline__ const T* row_of(const Source& source, const RankInfo& place) {
+__device__ __forceinline__ const T* row_of(const Source& source, const RowPlace& place) {
   return static_cast<const T*>(source.data) + row_start(source.strides, place);
 }
 template <typename T>
-__device__ __forceinline__ T* row_of(const Target& target, const RankInfo& place) {
+__device__ __forceinline__ T* row_of(const Target& target, const RowPlace& place) {
   return static_cast<T*>(target.data) + row_start(target.strides, place);
 }
 
@@ -54,7 +55,7 @@ template <typename T, int kWidth, int kSteps>
 __device__ __forceinline__ void forward_head(const AttentionPass& pass, const Source& in, const Target& out,
                                              const float* weight, int64_t heads, int64_t thread) {
   const int lanes = pass.lanes, half = static_cast<int>(pass.hd / 2);
-  const RankInfo place = place_of({pass.B, pass.T, heads, pass.hd}, lanes, thread);
+  const RowPlace place = place_of({pass.B, pass.T, heads, pass.hd}, lanes, thread);
   const int lane = place.lane;
   HeadRow<kWidth, kSteps> x;
   load_row(x, row_of<T>(in, place), lane, lanes, half);
@@ -74,7 +75,7 @@ template <typename T, int kWidth, int kSteps>
 __device__ __forceinline__ void forward_value(const MixInputsArguments& a, int64_t thread) {
   const AttentionPass& pass = a.pass;
   const int lanes = pass.lanes, half = static_cast<int>(pass.hd / 2);
-  const RankInfo place = place_of({pass.B, pass.T, pass.H_kv, pass.hd}, lanes, thread);
+  const RowPlace place = place_of({pass.B, pass.T, pass.H_kv, pass.hd}, lanes, thread);
   const int lane = place.lane;
   const MixFactors factors = mix_factors(pass, place);
   if (!place.writes) return;

@@ -5,8 +5,9 @@
 
 #include <cstdint>
 
-#include "csrc/cuda/launch_types.h"
+#include "csrc/cuda/types.h"
 #include "csrc/ops/gate.h"
+#include "csrc/ops/limits.h"
 #include "csrc/ops/value_mix.h"
 
 namespace satformer::ops::cuda {
@@ -17,7 +18,7 @@ struct Table {
   int64_t stride_b, stride_t;
 };
 
-// What forward and backward share. Values are of `dtype` (not float64); hd is even, at most kLargestHeadDim.
+// What forward and backward share. Values are of `dtype` (not float64); hd is even, at most kLargestCudaHeadDim.
 struct AttentionPass {
   int64_t B, T, H, H_kv, hd;
   DType dtype;
@@ -33,7 +34,6 @@ struct AttentionPass {
   int lanes = 0;  // threads a row
   unsigned q_blocks = 0, k_blocks = 0, v_blocks = 0;
 };
-constexpr int kLargestHeadDim = 512;
 
 struct MixInputsArguments {
   AttentionPass pass;

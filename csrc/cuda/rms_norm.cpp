@@ -8,8 +8,8 @@
 
 #include <limits>
 
+#include "csrc/cuda/from_tensor.h"
 #include "csrc/cuda/rms_norm_launch.h"
-#include "csrc/cuda/tensor_rows.h"
 #include "csrc/ops/dispatch.h"
 #include "csrc/ops/rms_norm_checks.h"
 #include "csrc/ops/rms_norm_reference.h"

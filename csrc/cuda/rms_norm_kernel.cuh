@@ -97,16 +97,7 @@ static __global__ void __launch_bounds__(kColumns* kSummers) sum_partial_kernel(
   __syncthreads();
   if (threadIdx.y != 0 || column >= a.n) return;
   for (int y = 1; y < kSummers; ++y) sum += parts[y][threadIdx.x];
-  switch (a.grad_weight.dtype) {
-    case DType::kBFloat16:
-      static_cast<__nv_bfloat16*>(a.grad_weight.data)[column] = from_float<__nv_bfloat16>(sum);
-      return;
-    case DType::kFloat16:
-      static_cast<__half*>(a.grad_weight.data)[column] = from_float<__half>(sum);
-      return;
-    default:
-      static_cast<float*>(a.grad_weight.data)[column] = sum;
-  }
+  store_number(a.grad_weight.data, a.grad_weight.dtype, column, sum);
 }
 
 }  // namespace satformer::ops::cuda

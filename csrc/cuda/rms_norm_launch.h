@@ -2,7 +2,7 @@
 // What rms_norm.cpp hands to the launchers of rms_norm.cu. Formulas: csrc/ops/rms_norm.h. No torch headers.
 #include <cuda_runtime_api.h>
 
-#include "csrc/cuda/rows.h"
+#include "csrc/cuda/types.h"
 
 namespace satformer::ops::cuda {
 

@@ -6,8 +6,8 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
 
+#include "csrc/cuda/from_tensor.h"
 #include "csrc/cuda/sum_of_squares_launch.h"
-#include "csrc/cuda/tensor_dtype.h"
 #include "csrc/ops/dispatch.h"
 #include "csrc/ops/sum_of_squares_checks.h"
 
@@ -22,7 +22,7 @@ at::Tensor sum_of_squares_cuda(at::TensorList tensors) {
   list.reserve(dense.size());
   int64_t blocks = 0;
   for (const at::Tensor& x : dense) {
-    list.push_back({{x.const_data_ptr(), dtype_of(x)}, x.numel()});
+    list.push_back({flat_input_of(x), x.numel()});
     blocks += flat_blocks(x.numel(), kSumOfSquaresBlock);
   }
   const at::TensorOptions options = tensors[0].options().dtype(at::kDouble);

@@ -1,3 +1,4 @@
+// Launcher: divides the tensors among launches and blocks.
 #include "csrc/cuda/launch.cuh"
 #include "csrc/cuda/sum_of_squares_kernel.cuh"
 

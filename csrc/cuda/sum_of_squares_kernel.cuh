@@ -37,11 +37,11 @@ static __global__ void __launch_bounds__(kFlatThreads) sum_of_squares_kernel(Sum
   const int64_t end = begin + kSumOfSquaresBlock < n ? begin + kSumOfSquaresBlock : n;
   const FlatNumbers<const void*> numbers = table.numbers[tensor];
   double sum = 0;
-  for (int64_t i = begin + static_cast<int64_t>(threadIdx.x) * kFlatEight; i < end; i += kFlatThreads * kFlatEight) {
-    double x[kFlatEight];
-    load_numbers(x, numbers, i, n);
+  for (int64_t i = begin + static_cast<int64_t>(threadIdx.x) * kEight; i < end; i += kFlatThreads * kEight) {
+    double x[kEight];
+    load(x, numbers, i, n);
 #pragma unroll
-    for (int k = 0; k < kFlatEight; ++k) sum += x[k] * x[k];
+    for (int k = 0; k < kEight; ++k) sum += x[k] * x[k];
   }
   sum = block_sum(sum);
   if (threadIdx.x == 0) table.partial_sums[block] = sum;

@@ -2,7 +2,7 @@
 // What sum_of_squares.cpp hands to the launcher of sum_of_squares.cu. No torch headers.
 #include <cuda_runtime_api.h>
 
-#include "csrc/cuda/flat_list.h"
+#include "csrc/cuda/types.h"
 
 namespace satformer::ops::cuda {
 

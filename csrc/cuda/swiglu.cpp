@@ -5,8 +5,8 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
 
+#include "csrc/cuda/from_tensor.h"
 #include "csrc/cuda/swiglu_launch.h"
-#include "csrc/cuda/tensor_rows.h"
 #include "csrc/ops/dispatch.h"
 #include "csrc/ops/row_arguments.h"
 #include "csrc/ops/swiglu_checks.h"

@@ -1,3 +1,4 @@
+// Launchers: a thread for every eight numbers.
 #include "csrc/cuda/launch.cuh"
 #include "csrc/cuda/swiglu_kernel.cuh"
 

@@ -18,8 +18,6 @@ __device__ __forceinline__ Piece piece_of_thread(int64_t rows, int64_t f) {
   return {row < rows ? row : -1, (thread - row * pieces) * kEight};
 }
 
-__device__ __forceinline__ float sigmoid_of(float a) { return 1.f / (1.f + expf(-a)); }
-
 static __global__ void __launch_bounds__(kSwigluThreads) swiglu_kernel(SwigluArguments a) {
   const Piece piece = piece_of_thread(a.rows, a.f);
   if (piece.row < 0) return;
@@ -27,7 +25,7 @@ static __global__ void __launch_bounds__(kSwigluThreads) swiglu_kernel(SwigluArg
   load(gate, a.gate, piece.row, piece.begin, a.f);
   load(up, a.up, piece.row, piece.begin, a.f);
 #pragma unroll
-  for (int k = 0; k < kEight; ++k) up[k] = gate[k] * sigmoid_of(gate[k]) * up[k];
+  for (int k = 0; k < kEight; ++k) up[k] = gate[k] * sigmoid(gate[k]) * up[k];
   store(a.y, up, piece.row, piece.begin, a.f);
 }
 
@@ -41,7 +39,7 @@ static __global__ void __launch_bounds__(kSwigluThreads) swiglu_backward_kernel(
   float y[kEight];
 #pragma unroll
   for (int k = 0; k < kEight; ++k) {
-    const float s = sigmoid_of(gate[k]), silu = gate[k] * s;
+    const float s = sigmoid(gate[k]), silu = gate[k] * s;
     y[k] = silu * up[k];
     gate[k] = grad[k] * up[k] * fmaf(silu, 1.f - s, s);
     up[k] = grad[k] * silu;

@@ -2,7 +2,7 @@
 // What swiglu.cpp hands to the launchers of swiglu.cu. Formulas: csrc/ops/swiglu.h. No torch headers.
 #include <cuda_runtime_api.h>
 
-#include "csrc/cuda/rows.h"
+#include "csrc/cuda/types.h"
 
 namespace satformer::ops::cuda {
 

@@ -1,45 +1,15 @@
-// What the kernels that give a block to each token share: rows read in packs, sums over the block.
+// What the kernels that give a block to each token share: sums over the block, the threads for a row, chunks of tokens.
+// No torch headers.
 #pragma once
 #include <cstdint>
 
 #include "csrc/cuda/device_common.cuh"
+#include "csrc/cuda/vector_io.cuh"
 
 namespace satformer::ops::cuda {
 
 constexpr int kMaxTokenThreads = 256;
-constexpr int kMaxTokenWarps = kMaxTokenThreads / 32;
-
-// P neighbouring numbers of a row: 1, or the size of a Pack where every row starts on 16 bytes.
-template <int P, typename T>
-__device__ __forceinline__ void load_numbers(const T* row, float (&x)[P]) {
-  if constexpr (P == 1) {
-    x[0] = to_float(row[0]);
-  } else {
-    constexpr int kSize = Pack<T>::kSize;
-#pragma unroll
-    for (int k = 0; k < P; k += kSize) {
-      const Pack<T> pack = load_pack(row + k);
-#pragma unroll
-      for (int i = 0; i < kSize; ++i) x[k + i] = to_float(pack.values[i]);
-    }
-  }
-}
-
-template <int P, typename T>
-__device__ __forceinline__ void store_numbers(T* row, const float (&x)[P]) {
-  if constexpr (P == 1) {
-    row[0] = from_float<T>(x[0]);
-  } else {
-    constexpr int kSize = Pack<T>::kSize;
-#pragma unroll
-    for (int k = 0; k < P; k += kSize) {
-      Pack<T> pack;
-#pragma unroll
-      for (int i = 0; i < kSize; ++i) pack.values[i] = from_float<T>(x[k + i]);
-      store_pack(row + k, pack);
-    }
-  }
-}
+constexpr int kMaxTokenWarps = kMaxTokenThreads / kWarp;
 
 // The first lane of each warp leaves the warp's sum of x in sums[warp * stride]. Every thread of the block must call
 // it.

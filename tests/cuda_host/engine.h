@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace cuda_host {
@@ -50,8 +51,8 @@ class Buffer {
       : Buffer(values.size(), name, shift) {
     std::copy(values.begin(), values.end(), data_);
   }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
+  Buffer(Buffer&& other) noexcept : size_(other.size_), data_(std::exchange(other.data_, nullptr)) {}
+  Buffer& operator=(Buffer&&) = delete;
   ~Buffer() { free_guarded(data_); }
 
   T* data() { return data_; }

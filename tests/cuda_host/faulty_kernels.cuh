@@ -1,6 +1,6 @@
 // Kernels with one deliberate fault each, and the corrected form where kFixed is true.
 #pragma once
-#include "csrc/cuda/device_common.cuh"
+#include "csrc/cuda/vector_io.cuh"
 
 namespace satformer::faulty {
 

@@ -1,20 +1,11 @@
 #pragma once
 // Tensors of a list for the tests of kernels on lists: numbers in guarded memory, and as the launchers take them.
 #include <string>
-#include <type_traits>
 #include <vector>
 
-#include "csrc/cuda/flat_list.h"
-#include "tests/cuda_host/testing.h"
+#include "tests/cuda_host/operands.h"
 
 namespace satformer::ops::cuda {
-
-template <typename T>
-constexpr DType dtype_of_number() {
-  if (std::is_same_v<T, double>) return DType::kFloat64;
-  if (std::is_same_v<T, float>) return DType::kFloat32;
-  return std::is_same_v<T, __half> ? DType::kFloat16 : DType::kBFloat16;
-}
 
 // n numbers of type T that begin `shift` numbers off the 16-byte grid.
 template <typename T>
@@ -23,8 +14,8 @@ class FlatBuffer {
   FlatBuffer(const char* name, const std::vector<T>& numbers, size_t shift)
       : host_(numbers), device_(host_, name, shift) {}
 
-  FlatNumbers<const void*> input() const { return {device_.data(), dtype_of_number<T>()}; }
-  FlatNumbers<void*> output() { return {device_.data(), dtype_of_number<T>()}; }
+  FlatNumbers<const void*> input() const { return {device_.data(), dtype_of<T>()}; }
+  FlatNumbers<void*> output() { return {device_.data(), dtype_of<T>()}; }
   const T* data() const { return device_.data(); }
 
   // The number as it was.

@@ -5,6 +5,7 @@
 
 #include "csrc/cuda/gated_value_mix_launch.h"
 #include "tests/cuda_host/gate_formulas.h"
+#include "tests/cuda_host/operands.h"
 
 namespace satformer::ops::cuda {
 
@@ -17,29 +18,9 @@ using cuda_host::RowGates;
 
 constexpr double kUlps = 16;  // a few roundings, and the errors of exp and tanh (about 2 units each)
 
-template <typename T>
-constexpr DType dtype_of() {
-  if (std::is_same_v<T, float>) return DType::kFloat32;
-  if (std::is_same_v<T, double>) return DType::kFloat64;
-  return std::is_same_v<T, __half> ? DType::kFloat16 : DType::kBFloat16;
-}
-
 enum class Layout { kContiguous, kPackedSlice, kHeadsFirst, kExpanded, kUnaligned };
 constexpr Layout kLayouts[] = {Layout::kContiguous, Layout::kPackedSlice, Layout::kHeadsFirst, Layout::kExpanded,
                                Layout::kUnaligned};
-
-struct View {
-  Strides strides;
-  size_t offset, size;  // elements before the first one; all elements of the buffer
-  size_t shift = 0;     // elements by which the buffer's start leaves the 16-byte grid
-  size_t at(int64_t b, int64_t t, int64_t h, int64_t i = 0) const {
-    return offset + static_cast<size_t>(b * strides.b + t * strides.t + h * strides.h + i);
-  }
-};
-
-inline size_t elements(const Sizes& s) { return static_cast<size_t>(s.B * s.T * s.H * s.hd); }
-
-inline View contiguous(const Sizes& s) { return {{s.T * s.H * s.hd, s.H * s.hd, s.hd}, 0, elements(s)}; }
 
 inline View view_of(const Sizes& s, Layout layout) {
   View view = contiguous(s);
@@ -49,7 +30,7 @@ inline View view_of(const Sizes& s, Layout layout) {
       view = {{3 * s.T * s.H * s.hd, 3 * s.H * s.hd, s.hd}, 2 * row, 3 * elements(s)};
       break;
     case Layout::kHeadsFirst:
-      view.strides = {s.T * s.H * s.hd, s.hd, s.T * s.hd};
+      view = heads_first(s);
       break;
     case Layout::kExpanded:  // over batch and tokens; for what is only read
       view = {{0, 0, s.hd}, 0, row};
@@ -65,17 +46,13 @@ inline View view_of(const Sizes& s, Layout layout) {
 
 // Numbers in device memory, and where each of them lies.
 template <typename T>
-struct Values {
+struct Values : Numbers<T> {
   View view;
-  std::vector<T> host;
-  Buffer<T> device;
 
   Values(const char* name, const View& where, unsigned seed)
-      : view(where), host(cuda_host::normal<T>(where.size, seed)), device(host, name, where.shift) {}
-  T* data() { return device.data() + view.offset; }
-  double operator()(int64_t b, int64_t t, int64_t h, int64_t i = 0) const {
-    return cuda_host::as_double(host[view.at(b, t, h, i)]);
-  }
+      : Numbers<T>(name, static_cast<int64_t>(where.size), seed, where.shift), view(where) {}
+  T* data() { return this->device.data() + view.offset; }
+  double operator()(int64_t b, int64_t t, int64_t h, int64_t i = 0) const { return (*this)[view.at(b, t, h, i)]; }
 };
 
 enum class Broadcast { kNone, kScalar, kHeads, kTokens };
@@ -140,13 +117,6 @@ RowGates gates_of_token(const In& in, int64_t b, int64_t t) {
   std::vector<double> logits;
   for (int64_t h = 0; h < in.c.sizes.H; ++h) logits.push_back(in.logits(b, t, h));
   return cuda_host::gates_of_logits(in.c.gate, logits);
-}
-
-template <typename F>
-void for_each_row(const Sizes& s, F f) {
-  for (int64_t b = 0; b < s.B; ++b)
-    for (int64_t t = 0; t < s.T; ++t)
-      for (int64_t h = 0; h < s.H; ++h) f(b, t, h);
 }
 
 }  // namespace satformer::ops::cuda

@@ -22,8 +22,7 @@ double log_sum_of_exponentials(const RowMatrix<T>& logits, int64_t row, int64_t 
 template <typename T>
 void check_rows(const std::vector<int64_t>& targets, int64_t V, RowLayout layout, double scale) {
   const auto rows = static_cast<int64_t>(targets.size());
-  const std::string where = "rows " + std::to_string(rows) + " V " + std::to_string(V) + " layout " +
-                            std::to_string(static_cast<int>(layout)) + ": ";
+  const std::string where = text_of(rows, "V", V, layout);
   const double ulps = 16 + static_cast<double>(V);  // exp, and a sum over V
   RowMatrix<T> logits("logits", rows, V, layout, 1), read_only("logits", rows, V, layout, 1);
   Buffer<int64_t> device_targets(targets, "targets");

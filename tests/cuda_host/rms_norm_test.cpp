@@ -11,10 +11,7 @@ using cuda_host::Expected;
 
 constexpr double kEps = 1e-5;
 
-std::string text(int64_t rows, int64_t n, RowLayout layout) {
-  return "rows " + std::to_string(rows) + " n " + std::to_string(n) + " layout " +
-         std::to_string(static_cast<int>(layout)) + ": ";
-}
+std::string text(int64_t rows, int64_t n, RowLayout layout) { return text_of(rows, "n", n, layout); }
 
 // x: the stream's type, R: the residual's, Y: y's.
 template <typename X, typename R, typename Y>

@@ -1,23 +1,21 @@
 #pragma once
 // Matrices of rows for the tests of kernels on rows: numbers in guarded memory, and as the launchers take them.
 #include <string>
-#include <type_traits>
 #include <vector>
 
-#include "csrc/cuda/rows.h"
-#include "tests/cuda_host/testing.h"
+#include "tests/cuda_host/operands.h"
 
 namespace satformer::ops::cuda {
-
-template <typename T>
-constexpr DType dtype_of_type() {
-  if (std::is_same_v<T, float>) return DType::kFloat32;
-  return std::is_same_v<T, __half> ? DType::kFloat16 : DType::kBFloat16;
-}
 
 // How rows lie: each where the last one ended, with a gap, or with the first one off the 16-byte grid.
 enum class RowLayout { kDense, kGap, kUnaligned };
 constexpr RowLayout kRowLayouts[] = {RowLayout::kDense, RowLayout::kGap, RowLayout::kUnaligned};
+
+// "rows 5 n 8 layout 0: "
+inline std::string text_of(int64_t rows, const char* name, int64_t n, RowLayout layout) {
+  return "rows " + std::to_string(rows) + " " + name + " " + std::to_string(n) + " layout " +
+         std::to_string(static_cast<int>(layout)) + ": ";
+}
 
 // [rows, n] numbers of type T: normal for an input, unwritten for an output.
 template <typename T>
@@ -35,8 +33,8 @@ class RowMatrix {
         stride_(n + (layout == RowLayout::kGap ? 8 : 0)),
         device_(static_cast<size_t>(rows * stride_), name, layout == RowLayout::kUnaligned ? 1 : 0) {}
 
-  Input input() const { return matrix<const void*>(device_.data(), dtype_of_type<T>(), stride_); }
-  Output output() { return matrix<void*>(device_.data(), dtype_of_type<T>(), stride_); }
+  Input input() const { return matrix<const void*>(device_.data(), dtype_of<T>(), stride_); }
+  Output output() { return matrix<void*>(device_.data(), dtype_of<T>(), stride_); }
   const T* data() const { return device_.data(); }
 
   // The input's number, and where the device holds it now.

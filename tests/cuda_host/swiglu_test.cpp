@@ -20,8 +20,7 @@ Matrix<pointer> columns(const Matrix<pointer>& x, int64_t begin) {
 
 template <typename T, typename G>
 void check_swiglu(int64_t rows, int64_t f, RowLayout layout) {
-  const std::string where = "rows " + std::to_string(rows) + " f " + std::to_string(f) + " layout " +
-                            std::to_string(static_cast<int>(layout)) + ": ";
+  const std::string where = text_of(rows, "f", f, layout);
   const RowMatrix<T> packed("packed", rows, 2 * f, layout, 1);
   const RowMatrix<G> grad("grad", rows, f, layout, 2);
   RowMatrix<T> y("y", rows, f, layout), again("y", rows, f, layout), grad_packed("grad_packed", rows, 2 * f, layout),

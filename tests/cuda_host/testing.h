@@ -82,6 +82,9 @@ std::vector<T> normal(size_t n, unsigned seed) {
 struct Expected {
   double value, magnitude;
   bool untouched = false;  // must hold what every buffer is filled with
+
+  void add(double more, double its_magnitude) { value += more, magnitude += its_magnitude; }
+  void add(double term) { add(term, std::fabs(term)); }
 };
 inline Expected untouched() { return {0, 0, true}; }
 
