@@ -10,8 +10,7 @@ train::DataConfig data_config(const std::filesystem::path& checkpoint, const mod
     return train::parse_run_config(train::load_trainer_state(checkpoint).config.dump(), trainer.string()).data;
   }
   train::DataConfig data;
-  data.train_prefix = "train";
-  data.val_prefix = "val";
+  data.data_dir.clear();  // not known
   data.seq_length = model.max_position_embeddings;
   return data;
 }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "satformer/bench/operator_times.h"
+#include "satformer/models/architectures.h"
 #include "satformer/runtime/version.h"
 
 namespace satformer::bench {
@@ -27,7 +28,7 @@ std::string cpu_model() {
 
 const Measured* transformer_of(const BenchResult& result) {
   const auto found = std::find_if(result.architectures.begin(), result.architectures.end(),
-                                  [](const Measured& measured) { return measured.name == "transformer"; });
+                                  [](const Measured& measured) { return measured.name == models::baseline().name; });
   return found == result.architectures.end() ? nullptr : &*found;
 }
 

@@ -8,6 +8,7 @@
 #include "satformer/io/files.h"
 #include "satformer/io/strict_json.h"
 #include "satformer/models/architectures.h"
+#include "satformer/models/model_keys.h"
 
 namespace satformer::bench {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "satformer/runtime/load_tensors.h"
 #include "satformer/checkpoint/manifest.h"
 #include "satformer/core/error.h"
 #include "satformer/io/files.h"
+#include "satformer/runtime/load_tensors.h"
 #include "satformer/runtime/safetensors.h"
 #include "satformer/runtime/version.h"
 
@@ -69,8 +69,11 @@ void load_parameters(const std::filesystem::path& checkpoint, const models::Lang
 }  // namespace
 
 std::vector<optim::NamedParameter> named_parameters(const models::LanguageModel& model) {
+  const std::set<std::string> decayed = model.decayed_parameters();
   std::vector<optim::NamedParameter> parameters;
-  for (const auto& item : model.named_parameters()) parameters.push_back({item.key(), item.value()});
+  for (const auto& item : model.named_parameters()) {
+    parameters.push_back({item.key(), item.value(), decayed.contains(item.key())});
+  }
   return parameters;
 }
 

@@ -3,8 +3,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <optional>
 
+#include "satformer/data/batch_options.h"
 #include "satformer/data/sampler.h"
 #include "satformer/data/token_dataset.h"
 
@@ -15,13 +15,6 @@ struct Batch {
   at::Tensor targets;       // int64 [B, T]; -100 where there is nothing to predict
   at::Tensor document_ids;  // int64 [B, T]; undefined without document_mask
   at::Tensor positions;     // int64 [B, T], from 0 in every document; undefined without document_mask
-};
-
-struct BatchOptions {
-  std::int64_t seq_length = 0;
-  // With it, attention and positions do not cross documents, which end at `end_of_text_id`.
-  bool document_mask = false;
-  std::optional<std::int64_t> end_of_text_id{};
 };
 
 // Training: samples [first_sample, first_sample + count) in the sampler's order.

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "satformer/core/error.h"
-#include "satformer/core/strict_json.h"
 #include "satformer/data/line_splitter.h"
 #include "satformer/data/text_source.h"
+#include "satformer/io/strict_json.h"
 
 namespace satformer::data {
 namespace {

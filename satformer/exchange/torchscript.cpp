@@ -13,7 +13,8 @@
 
 #include "satformer/core/error.h"
 #include "satformer/core/first_line.h"
-#include "satformer/exchange/script_architectures.h"
+#include "satformer/exchange/script_compiler.h"
+#include "satformer/exchange/script_root.h"
 #include "satformer/io/atomic_file.h"
 #include "satformer/runtime/device.h"
 #include "satformer/runtime/version.h"
@@ -22,12 +23,12 @@ namespace satformer::exchange {
 namespace {
 
 // The parameters as a tree of modules: "model.norm.weight" is parameter weight of node norm of node model.
-ScriptNode parameter_tree(const models::LanguageModel& model) {
-  ScriptNode root;
+models::ScriptNode parameter_tree(const models::LanguageModel& model) {
+  models::ScriptNode root;
   for (const auto& item : model.named_parameters()) {
     const std::string& name = item.key();
     const std::size_t dot = name.rfind('.');
-    ScriptNode& node = dot == std::string::npos ? root : root.child(std::string_view(name).substr(0, dot));
+    models::ScriptNode& node = dot == std::string::npos ? root : root.child(std::string_view(name).substr(0, dot));
     node.parameters.emplace_back(dot == std::string::npos ? name : name.substr(dot + 1), item.value().detach());
   }
   return root;
@@ -65,7 +66,7 @@ std::string unknown_operator(const std::string& message) {
 }  // namespace
 
 torch::jit::Module make_torchscript(const models::LanguageModel& model) {
-  ScriptNode root = parameter_tree(model);
+  models::ScriptNode root = parameter_tree(model);
   write_script(root, model.config());
   return compile(root);
 }

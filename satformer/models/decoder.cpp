@@ -10,13 +10,6 @@
 namespace satformer::models {
 namespace {
 
-bool mixes_anywhere(const ModelConfig& config) {
-  for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    if (config.mixes_values(layer)) return true;
-  }
-  return false;
-}
-
 void check_ids(const at::Tensor& ids, const char* name, const at::Tensor& like) {
   require(ids.scalar_type() == at::kLong && ids.sizes() == like.sizes(),
           "model input: {} must be int64 [{}] like input_ids, got {} [{}]", name, fmt::join(like.sizes(), ", "),
@@ -77,7 +70,7 @@ at::Tensor Decoder::final_norm(const nn::ResidualStream& x, nn::Observer* observ
 }
 
 BlockDecoder::BlockDecoder(const ModelConfig& config, const c10::TensorOptions& tensors, const MakeMixer& make_mixer)
-    : Decoder(config, tensors), needs_first_values_(mixes_anywhere(config)) {
+    : Decoder(config, tensors), needs_first_values_(!config.mixing_layers().empty()) {
   const nn::DecoderBlockOptions options{
       .attention = attention_options(), .intermediate_size = config.intermediate_size, .norm_eps = config.norm_eps};
   for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {

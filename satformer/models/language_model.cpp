@@ -4,7 +4,7 @@
 #include <ATen/ops/linear.h>
 
 #include "satformer/core/error.h"
-#include "satformer/models/architectures.h"
+#include "satformer/models/constructors.h"
 #include "satformer/nn/embedding.h"
 #include "satformer/nn/initialization.h"
 #include "satformer/nn/linear.h"
@@ -30,6 +30,15 @@ std::int64_t LanguageModel::num_parameters() {
 
 at::Tensor LanguageModel::logits(const at::Tensor& hidden) const { return at::linear(hidden, head_weight()); }
 
+std::set<std::string> LanguageModel::decayed_parameters() const {
+  std::set<std::string> names;
+  for (const auto& module : named_modules("", /*include_self=*/false)) {
+    const auto* linear = module.value()->as<nn::LinearImpl>();
+    if (linear != nullptr && linear->decays) names.insert(module.key() + ".weight");
+  }
+  return names;
+}
+
 double LanguageModel::initial_std(std::string_view /*name*/) const { return config_.initializer_range; }
 
 std::int64_t count_targets(const at::Tensor& targets) { return targets.ne(kIgnoreIndex).sum().item<std::int64_t>(); }
@@ -42,8 +51,7 @@ at::Tensor shift_labels(const at::Tensor& labels) {
 }
 
 std::shared_ptr<LanguageModel> make_uninitialized_model(const ModelConfig& config, c10::Device device) {
-  const Architecture& architecture = architecture_from_name(config.architecture, "model");
-  return architecture.make(config, c10::TensorOptions().dtype(c10::kFloat).device(device));
+  return construct_model(config, c10::TensorOptions().dtype(c10::kFloat).device(device));
 }
 
 std::shared_ptr<LanguageModel> make_model(const ModelConfig& config, std::uint64_t seed) {

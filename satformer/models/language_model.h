@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "satformer/models/model_config.h"
@@ -51,6 +53,9 @@ class LanguageModel : public torch::nn::Module {
   bool activation_checkpointing() const { return activation_checkpointing_; }
 
   std::int64_t num_parameters();
+
+  // Names of the parameters that weight decay acts on: the matrices of linear layers that say so (nn::LinearOptions).
+  std::set<std::string> decayed_parameters() const;
 
   // Standard deviation of a linear or embedding weight at the start: initializer_range unless the architecture says
   // otherwise. `name` is the checkpoint's.

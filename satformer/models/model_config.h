@@ -7,19 +7,23 @@
 #include <string>
 #include <vector>
 
-#include "satformer/config/config.h"
+#include "satformer/config/config_key.h"
 
 namespace satformer::models {
 
 struct ModelConfig {
-  std::string architecture;  // our name: transformer, resformer, satformer, denseformer, muddformer, hyperconnections
+  static constexpr std::int64_t kLargestSize = 1 << 24;  // products of two sizes stay far from overflow
+
+  std::string architecture;  // our name: models/architecture_list.h
   // trunk
   std::int64_t vocab_size = 32000;
   std::int64_t hidden_size = 2048;
   std::int64_t num_hidden_layers = 24;
   std::int64_t num_heads = 32;
   std::int64_t num_kv_heads = 32;      // null in a file: num_heads
+  std::optional<double> hidden_ratio;  // read alone: intermediate_size holds what it gives
   std::int64_t intermediate_size = 0;  // null in a file: from hidden_ratio
+  std::string hidden_act = "swish";
   bool qkv_bias = false;
   bool qk_norm = false;
   double qk_norm_eps = 1e-5;  // ours; the published code has 1e-5 always
@@ -27,6 +31,7 @@ struct ModelConfig {
   double rope_theta = 10000.0;
   std::int64_t max_position_embeddings = 2048;
   double initializer_range = 0.02;
+  bool elementwise_affine = true;
   double norm_eps = 1e-6;
   bool tie_word_embeddings = false;
   std::optional<std::int64_t> pad_token_id;
@@ -57,16 +62,13 @@ struct ModelConfig {
   // Whether layer `layer` (0-based) mixes first values into its own: layer 0 never, else all layers, or those that
   // value_residual_last_k or the variant sparse (the last third, rounded up) leaves.
   bool mixes_values(std::int64_t layer) const;
-  // f of a layer: intermediate_size, except that MUDDFormer with param_realloc moves width from early layers to late
-  // ones: (0.5 (L - i) + 1.5 (i - 1)) / (L - 1) intermediate_size in the 1-based layer i, to multiples of 256.
+  // Those layers, ascending.
+  std::vector<std::int64_t> mixing_layers() const;
+  // f of a layer: intermediate_size, unless the architecture says otherwise (Architecture::layer_width).
   std::int64_t layer_intermediate_size(std::int64_t layer) const;
 };
 
-// Keys of a flat model configuration (config.json, or the object model.config_overrides) of any architecture.
-const KeyList& model_keys();
-
-// The same keys for one architecture (our name): the keys of another one are known, but without meaning.
-KeyList model_keys(const std::string& architecture);
+using ModelKey = ConfigKey<ModelConfig>;
 
 // From a parsed flat object. Checks every relation between keys; Error names `source` and the key. Keys that are absent
 // or null take their defaults, and keys of another architecture are not read.

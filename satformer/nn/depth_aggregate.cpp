@@ -43,8 +43,8 @@ void DepthHistory::add(const at::Tensor& x) {
 DepthAggregateImpl::DepthAggregateImpl(const DepthAggregateOptions& options, const at::TensorOptions& tensors)
     : options_(options) {
   const std::int64_t d = options.hidden_size, l = options.num_sources, C = options.num_ways;
-  w1 = register_module("w1", Linear(LinearOptions{d, C * l}, tensors));
-  w2 = register_module("w2", Linear(LinearOptions{C * l, C * l}, tensors));
+  w1 = register_module("w1", Linear(LinearOptions{d, C * l, /*bias=*/false, /*decays=*/false}, tensors));
+  w2 = register_module("w2", Linear(LinearOptions{C * l, C * l, /*bias=*/false, /*decays=*/false}, tensors));
   static_weight = register_parameter("static_weight", at::zeros({C, l}, tensors));
   if (options.pre_post_norm) {
     const RMSNormOptions norm{d, options.norm_eps};

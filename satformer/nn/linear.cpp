@@ -6,7 +6,7 @@
 
 namespace satformer::nn {
 
-LinearImpl::LinearImpl(const LinearOptions& options, const at::TensorOptions& tensors) {
+LinearImpl::LinearImpl(const LinearOptions& options, const at::TensorOptions& tensors) : decays(options.decays) {
   weight = register_parameter("weight", at::empty({options.out_features, options.in_features}, tensors));
   if (options.bias) bias = register_parameter("bias", at::zeros({options.out_features}, tensors));
 }

@@ -10,6 +10,7 @@ struct LinearOptions {
   std::int64_t in_features = 0;
   std::int64_t out_features = 0;
   bool bias = false;
+  bool decays = true;  // weight decay acts on the weight; not on a gate's or an aggregation's
 };
 
 // y = x W^T (+ b). Unlike torch::nn::Linear it leaves the weight uninitialised: random numbers come from the model's
@@ -21,6 +22,7 @@ class LinearImpl : public torch::nn::Module {
 
   at::Tensor weight;  // [out_features, in_features]
   at::Tensor bias;    // [out_features], 0 at the start; undefined without bias
+  bool decays;        // LinearOptions::decays
 };
 TORCH_MODULE(Linear);
 

@@ -25,7 +25,7 @@ void FixedMixerImpl::describe(ops::MixInputs& inputs, const at::Tensor& /*lambda
 
 SelectiveMixerImpl::SelectiveMixerImpl(const SelectiveMixOptions& options, const at::TensorOptions& tensors)
     : gate_(options.gate) {
-  const LinearOptions projection{options.hidden_size, options.num_kv_heads, options.bias};
+  const LinearOptions projection{options.hidden_size, options.num_kv_heads, options.bias, /*decays=*/false};
   alpha_proj = register_module("alpha_proj", Linear(projection, tensors));
 }
 

@@ -12,15 +12,10 @@
 #include <vector>
 
 #include "satformer/core/range.h"
+#include "satformer/optim/adamw_options.h"
 #include "satformer/optim/parameter_groups.h"
 
 namespace satformer::optim {
-
-struct AdamWOptions {
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double eps = 1e-8;
-};
 
 class AdamW {
  public:

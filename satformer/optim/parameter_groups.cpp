@@ -4,14 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 namespace satformer::optim {
 namespace {
-
-constexpr std::array<std::string_view, 8> kDecayedLayers = {"q_proj",    "k_proj",  "v_proj",    "o_proj",
-                                                            "gate_proj", "up_proj", "down_proj", "lm_head"};
 
 // "model.layers.3.attn.q_proj.weight" -> {"model.layers.3.attn.q_proj", "weight"}; {"", name} without a dot.
 std::pair<std::string_view, std::string_view> split_last(std::string_view name) {
@@ -30,16 +26,10 @@ std::int64_t ParameterGroup::num_elements() const {
                          [](std::int64_t sum, const NamedParameter& p) { return sum + p.tensor.numel(); });
 }
 
-bool decays(std::string_view name, std::int64_t dimensions) {
-  const bool is_matrix = dimensions == 2 && split_last(name).second == "weight";
-  return is_matrix && std::find(kDecayedLayers.begin(), kDecayedLayers.end(), layer_of(name)) != kDecayedLayers.end();
-}
-
 std::vector<ParameterGroup> make_parameter_groups(const std::vector<NamedParameter>& parameters, double weight_decay) {
   std::vector<ParameterGroup> groups = {{"decay", weight_decay, {}}, {"no decay", 0.0, {}}};
   for (const NamedParameter& parameter : parameters) {
-    const bool decayed = decays(parameter.name, parameter.tensor.dim());
-    groups[decayed ? 0 : 1].parameters.push_back(parameter);
+    groups[parameter.decays ? 0 : 1].parameters.push_back(parameter);
   }
   return groups;
 }

@@ -10,61 +10,68 @@
 #include <vector>
 
 #include "satformer/config/config.h"
-#include "satformer/data/batch.h"
+#include "satformer/data/batch_options.h"
 #include "satformer/models/model_config.h"
-#include "satformer/optim/adamw.h"
+#include "satformer/optim/adamw_options.h"
 #include "satformer/optim/schedule.h"
 
 namespace satformer::train {
 
+// The members hold a file's values; their initialisers are the keys' defaults.
+
 struct DataConfig {
-  std::filesystem::path data_dir;
-  std::string train_prefix, val_prefix;
-  std::int64_t seq_length = 0;
+  std::filesystem::path data_dir = "./data";
+  std::string train_prefix = "train", val_prefix = "val";
+  std::int64_t seq_length = 2048;
   bool document_mask = false;
   std::optional<std::int64_t> end_of_text_id;  // null: dataset.json's, else the model's eos_token_id
   bool verify_shards = true;
 };
 
 struct TrainingConfig {
-  std::int64_t batch_size = 0;
-  std::int64_t gradient_accumulation_steps = 0;
-  std::int64_t micro_batch_size = 0;  // sequences that one process holds at a time
-  std::int64_t max_skipped_steps = 0;
-  double weight_decay = 0.0;
-  double grad_clip = 0.0;  // 0: off
-  std::string dtype;       // auto, float32, bfloat16
+  std::int64_t batch_size = 8;
+  std::int64_t gradient_accumulation_steps = 4;
+  std::int64_t micro_batch_size = 0;  // sequences that one process holds at a time; null in a file: batch_size
+  double warmup_tokens = 0.5;         // billions
+  std::optional<std::int64_t> warmup_steps;
+  double max_tokens = 10.0;  // billions
+  std::optional<std::int64_t> max_steps;
+  std::string lr_decay_style = "cosine";
+  optim::Schedule schedule;  // from the keys above, in steps
+  double weight_decay = 0.1;
+  optim::AdamWOptions adamw;
+  double grad_clip = 1.0;      // 0: off
+  std::string dtype = "auto";  // auto, float32, bfloat16
   bool gradient_checkpointing = false;
   bool cuda_graph = false;
-  optim::Schedule schedule;
-  optim::AdamWOptions adamw;
+  std::int64_t max_skipped_steps = 10;
 
   std::int64_t sequences_per_step() const { return batch_size * gradient_accumulation_steps; }
 };
 
 struct CheckpointConfig {
-  std::filesystem::path checkpoint_dir;
-  std::int64_t checkpoint_interval = 0;   // steps; 0: at the end only
-  std::optional<std::int64_t> keep_last;  // null: all
+  std::filesystem::path checkpoint_dir = "./checkpoints";
+  std::int64_t checkpoint_interval = 1000;  // steps; 0: at the end only
+  std::optional<std::int64_t> keep_last;    // null: all
 };
 
 struct LoggingConfig {
-  std::int64_t log_interval = 0;   // steps between progress lines
-  std::int64_t eval_interval = 0;  // steps; 0: at the end only
-  std::int64_t eval_tokens = 0;    // target tokens of one validation
+  std::int64_t log_interval = 10;       // steps between progress lines
+  std::int64_t eval_interval = 500;     // steps; 0: at the end only
+  std::int64_t eval_tokens = 10485760;  // target tokens of one validation
   bool tensorboard = true;
 };
 
 struct SystemConfig {
-  std::uint64_t seed = 0;
-  std::string device;
+  std::uint64_t seed = 42;
+  std::string device = "auto";
   std::optional<std::int64_t> threads;
 };
 
 struct DistributedConfig {
-  double bucket_mb = 0.0;           // MiB of gradients that are summed at a time
+  double bucket_mb = 25.0;          // MiB of gradients that are summed at a time
   bool shard_optimizer = false;     // each rank holds its part of the moments
-  double timeout = 0.0;             // seconds that a rank waits for another one
+  double timeout = 600.0;           // seconds that a rank waits for another one
   std::int64_t check_interval = 0;  // steps between comparisons of the parameters; 0: none
 };
 

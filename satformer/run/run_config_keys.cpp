@@ -1,76 +1,114 @@
-// The keys of a run's configuration: the one list that parsing, --help-config and docs/configuration.md share.
+#include "satformer/run/run_config_keys.h"
+
 #include <fmt/format.h>
 
-#include "satformer/run/run_config.h"
+#include "satformer/config/key_checks.h"
+#include "satformer/models/architectures.h"
+#include "satformer/models/model_keys.h"
 
 namespace satformer::train {
 namespace {
 
-constexpr auto kBoolean = KeyType::boolean;
-constexpr auto kInteger = KeyType::integer;
-constexpr auto kNumber = KeyType::number;
-constexpr auto kString = KeyType::string;
+std::vector<ConfigKey<DataConfig>> data_rows() {
+  using C = DataConfig;
+  return {{"data_dir", &C::data_dir, "folder of the token shards"},
+          {"train_prefix", &C::train_prefix, "training shards are PREFIX*.bin"},
+          {"val_prefix", &C::val_prefix, "validation shards are PREFIX*.bin"},
+          {"seq_length", &C::seq_length, "tokens of one sequence", at_least(1)},
+          {"document_mask", &C::document_mask, "attention and positions do not cross documents"},
+          {"end_of_text_id", &C::end_of_text_id,
+           "id that ends a document; null: dataset.json's, else the model's eos_token_id", at_least(0)},
+          {"verify_shards", &C::verify_shards, "check every shard's checksum and ids at the start"}};
+}
 
-KeyList own_keys() {
+void check_fraction(double value, const TrainingConfig& config, const KeyPlace& place) {
+  at_least(0.0)(value, config, place);
+  require(value <= 1.0, "{}: {} is {}, expected a number from 0 to 1", place.source, place.path, value);
+}
+
+std::vector<ConfigKey<TrainingConfig>> training_rows() {
+  using C = TrainingConfig;
+  using optim::AdamWOptions;
+  using optim::Schedule;
   return {
-      {"model.architecture", kString, nullptr,
-       "name of the architecture: transformer, resformer, satformer, denseformer, muddformer, hyperconnections; or "
-       "say model.class_name"},
-      {"model.class_name", kString, nullptr, "the published class: SATFormerForCausalLM and the like"},
-
-      {"data.data_dir", kString, "./data", "folder of the token shards"},
-      {"data.train_prefix", kString, "train", "training shards are PREFIX*.bin"},
-      {"data.val_prefix", kString, "val", "validation shards are PREFIX*.bin"},
-      {"data.seq_length", kInteger, 2048, "tokens of one sequence"},
-      {"data.document_mask", kBoolean, false, "attention and positions do not cross documents"},
-      {"data.end_of_text_id", kInteger, nullptr,
-       "id that ends a document; null: dataset.json's, else the model's eos_token_id"},
-      {"data.verify_shards", kBoolean, true, "check every shard's checksum and ids at the start"},
-
-      {"training.batch_size", kInteger, 8, "sequences; one step trains on batch_size x gradient_accumulation_steps"},
-      {"training.gradient_accumulation_steps", kInteger, 4, "factor of the step's size, see batch_size"},
-      {"training.micro_batch_size", kInteger, nullptr,
-       "sequences held in memory at a time; null: batch_size; changes rounding only"},
-      {"training.learning_rate", kNumber, 3e-4, "peak learning rate"},
-      {"training.min_lr", kNumber, 3e-5, "learning rate at the end of the decay"},
-      {"training.warmup_tokens", kNumber, 0.5, "linear warm-up, in billions of tokens"},
-      {"training.warmup_steps", kInteger, nullptr, "replaces warmup_tokens"},
-      {"training.max_tokens", kNumber, 10.0, "length of the run, in billions of tokens"},
-      {"training.max_steps", kInteger, nullptr, "replaces max_tokens"},
-      {"training.lr_decay_style", kString, "cosine", "cosine, linear, constant or wsd (warm-up, stable, decay)"},
-      {"training.decay_fraction", kNumber, 0.2, "wsd: part of max_steps in which the rate falls"},
-      {"training.weight_decay", kNumber, 0.1, "decoupled; matrices of linear layers only"},
-      {"training.beta1", kNumber, 0.9, "AdamW: decay of the gradient's mean"},
-      {"training.beta2", kNumber, 0.95, "AdamW: decay of the squared gradient's mean"},
-      {"training.adam_eps", kNumber, 1e-8, "AdamW: added to the root of the squared gradient's mean"},
-      {"training.grad_clip", kNumber, 1.0, "largest global norm of the gradient; 0: no clipping"},
-      {"training.dtype", kString, "auto",
+      {"batch_size", &C::batch_size, "sequences; one step trains on batch_size x gradient_accumulation_steps",
+       at_least(1)},
+      {"gradient_accumulation_steps", &C::gradient_accumulation_steps, "factor of the step's size, see batch_size",
+       at_least(1)},
+      ConfigKey<C>("micro_batch_size", &C::micro_batch_size,
+                   "sequences held in memory at a time; null: batch_size; changes rounding only", at_least(1))
+          .derived(),
+      {"learning_rate", &C::schedule, &Schedule::peak, "peak learning rate", at_least(0.0)},
+      {"min_lr", &C::schedule, &Schedule::minimum, "learning rate at the end of the decay", at_least(0.0)},
+      {"warmup_tokens", &C::warmup_tokens, "linear warm-up, in billions of tokens"},
+      {"warmup_steps", &C::warmup_steps, "replaces warmup_tokens", at_least(0)},
+      {"max_tokens", &C::max_tokens, "length of the run, in billions of tokens"},
+      {"max_steps", &C::max_steps, "replaces max_tokens", at_least(1)},
+      {"lr_decay_style", &C::lr_decay_style, "cosine, linear, constant or wsd (warm-up, stable, decay)"},
+      {"decay_fraction", &C::schedule, &Schedule::decay_fraction, "wsd: part of max_steps in which the rate falls",
+       check_fraction},
+      {"weight_decay", &C::weight_decay, "decoupled; matrices of linear layers only", at_least(0.0)},
+      {"beta1", &C::adamw, &AdamWOptions::beta1, "AdamW: decay of the gradient's mean", at_least(0.0, 1.0)},
+      {"beta2", &C::adamw, &AdamWOptions::beta2, "AdamW: decay of the squared gradient's mean", at_least(0.0, 1.0)},
+      {"adam_eps", &C::adamw, &AdamWOptions::eps, "AdamW: added to the root of the squared gradient's mean",
+       at_least(0.0)},
+      {"grad_clip", &C::grad_clip, "largest global norm of the gradient; 0: no clipping", at_least(0.0)},
+      {"dtype", &C::dtype,
        "float32, bfloat16 (autocast, parameters stay float32), auto: bfloat16 where the device has it"},
-      {"training.gradient_checkpointing", kBoolean, false, "recompute blocks in the backward pass to save memory"},
-      {"training.cuda_graph", kBoolean, false,
+      {"gradient_checkpointing", &C::gradient_checkpointing, "recompute blocks in the backward pass to save memory"},
+      {"cuda_graph", &C::cuda_graph,
        "run a micro-batch's forward and backward pass as one CUDA graph; not with data.document_mask"},
-      {"training.max_skipped_steps", kInteger, 10,
-       "stop after so many steps in a row with a loss or gradient that is not finite"},
+      {"max_skipped_steps", &C::max_skipped_steps,
+       "stop after so many steps in a row with a loss or gradient that is not finite", at_least(1)}};
+}
 
-      {"checkpointing.checkpoint_dir", kString, "./checkpoints", "the run's folder when --output is not given"},
-      {"checkpointing.checkpoint_interval", kInteger, 1000, "steps between checkpoints; 0: at the end only"},
-      {"checkpointing.keep_last", kInteger, nullptr, "how many checkpoints to keep; null: all"},
+std::vector<ConfigKey<CheckpointConfig>> checkpoint_rows() {
+  using C = CheckpointConfig;
+  return {
+      {"checkpoint_dir", &C::checkpoint_dir, "the run's folder when --output is not given"},
+      {"checkpoint_interval", &C::checkpoint_interval, "steps between checkpoints; 0: at the end only", at_least(0)},
+      {"keep_last", &C::keep_last, "how many checkpoints to keep; null: all", at_least(1)}};
+}
 
-      {"logging.log_interval", kInteger, 10, "steps between progress lines (metrics.jsonl holds every step)"},
-      {"logging.eval_interval", kInteger, 500, "steps between validations; 0: at the end only"},
-      {"logging.eval_tokens", kInteger, 10485760, "target tokens of one validation, at most the whole split"},
-      {"logging.tensorboard", kBoolean, true, "write TensorBoard event files"},
+std::vector<ConfigKey<LoggingConfig>> logging_rows() {
+  using C = LoggingConfig;
+  return {
+      {"log_interval", &C::log_interval, "steps between progress lines (metrics.jsonl holds every step)", at_least(1)},
+      {"eval_interval", &C::eval_interval, "steps between validations; 0: at the end only", at_least(0)},
+      {"eval_tokens", &C::eval_tokens, "target tokens of one validation, at most the whole split", at_least(1)},
+      {"tensorboard", &C::tensorboard, "write TensorBoard event files"}};
+}
 
-      {"system.seed", kInteger, 42, "initialisation and data order"},
-      {"system.device", kString, "auto", "auto, cpu, cuda or cuda:N"},
-      {"system.threads", kInteger, nullptr, "CPU threads; null: LibTorch's choice; --threads goes before it"},
+std::vector<ConfigKey<SystemConfig>> system_rows() {
+  using C = SystemConfig;
+  return {{"seed", &C::seed, "initialisation and data order", at_least(0)},
+          {"device", &C::device, "auto, cpu, cuda or cuda:N"},
+          {"threads", &C::threads, "CPU threads; null: LibTorch's choice; --threads goes before it", at_least(1)}};
+}
 
-      {"distributed.bucket_mb", kNumber, 25.0, "MiB of gradients that ranks sum at a time, during the backward pass"},
-      {"distributed.shard_optimizer", kBoolean, false, "each rank holds its part of AdamW's moments only"},
-      {"distributed.timeout", kNumber, 600.0, "seconds that a rank waits for another one before all end"},
-      {"distributed.check_interval", kInteger, 0,
-       "steps between checks that all ranks hold the same parameters; 0: none"},
+std::vector<ConfigKey<DistributedConfig>> distributed_rows() {
+  using C = DistributedConfig;
+  return {{"bucket_mb", &C::bucket_mb, "MiB of gradients that ranks sum at a time, during the backward pass",
+           at_least(0.0, 1 << 20)},
+          {"shard_optimizer", &C::shard_optimizer, "each rank holds its part of AdamW's moments only"},
+          {"timeout", &C::timeout, "seconds that a rank waits for another one before all end", at_least(1.0, 1e7)},
+          {"check_interval", &C::check_interval,
+           "steps between checks that all ranks hold the same parameters; 0: none", at_least(0)}};
+}
+
+std::vector<ConfigKey<RunConfig>> make_rows() {
+  std::vector<ConfigKey<RunConfig>> rows;
+  const auto add = [&](const char* section, auto part, const auto& part_rows) {
+    const auto added = ConfigKey<RunConfig>::section(section, part, part_rows);
+    rows.insert(rows.end(), added.begin(), added.end());
   };
+  add("data", &RunConfig::data, data_rows());
+  add("training", &RunConfig::training, training_rows());
+  add("checkpointing", &RunConfig::checkpointing, checkpoint_rows());
+  add("logging", &RunConfig::logging, logging_rows());
+  add("system", &RunConfig::system, system_rows());
+  add("distributed", &RunConfig::distributed, distributed_rows());
+  return rows;
 }
 
 // Keys of the published files and trainer that mean nothing here.
@@ -97,16 +135,25 @@ constexpr const char* kWithoutMeaning[] = {
 };
 
 KeyList all_keys() {
-  KeyList keys = own_keys();
+  KeyList keys{
+      {"model.architecture", KeyType::string, nullptr,
+       fmt::format("name of the architecture: {}; or say model.class_name", models::architecture_names())},
+      {"model.class_name", KeyType::string, nullptr, "the published class: SATFormerForCausalLM and the like"}};
+  append_keys(run_config_rows(), keys);
   for (Key key : models::model_keys()) {
     key.path = "model.config_overrides." + key.path;
     keys.push_back(std::move(key));
   }
-  for (const char* path : kWithoutMeaning) keys.push_back({path, kString, nullptr, ""});
+  for (const char* path : kWithoutMeaning) keys.push_back({path, KeyType::string, nullptr, ""});
   return keys;
 }
 
 }  // namespace
+
+const std::vector<ConfigKey<RunConfig>>& run_config_rows() {
+  static const std::vector<ConfigKey<RunConfig>> rows = make_rows();
+  return rows;
+}
 
 const KeyList& run_config_keys() {
   static const KeyList keys = all_keys();

@@ -1,7 +1,8 @@
-# The fuzz targets without a fuzzer: each runs on its inputs in corpus/, in the build's own compiler and library.
+# The fuzz targets without a fuzzer: each runs on its inputs in corpus/, by the build's own compiler, against
+# libsatformer_formats alone.
 set(fuzz_dir ${CMAKE_CURRENT_LIST_DIR})
 add_library(satformer_fuzz_replay STATIC ${fuzz_dir}/fuzz.cpp ${fuzz_dir}/replay.cpp)
-target_link_libraries(satformer_fuzz_replay PUBLIC satformer satformer_flags)
+target_link_libraries(satformer_fuzz_replay PUBLIC satformer_formats satformer_flags)
 target_compile_options(satformer_fuzz_replay PUBLIC -O0) # as the tests: compiled more often than they run
 file(GLOB fuzz_targets CONFIGURE_DEPENDS ${fuzz_dir}/targets/*.cpp)
 foreach(target ${fuzz_targets})

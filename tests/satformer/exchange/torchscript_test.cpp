@@ -12,8 +12,9 @@
 #include <fstream>
 #include <set>
 
-#include "satformer/exchange/script_node.h"
+#include "satformer/exchange/script_compiler.h"
 #include "satformer/io/files.h"
+#include "satformer/models/architectures.h"
 #include "tests/satformer/models/model_testing.h"
 #include "tests/satformer/train/scratch_folder.h"
 
@@ -269,9 +270,9 @@ TEST_CASE("an intervention on ResFormer acts on lambda1", "[exchange]") {
 TEST_CASE("a file holds the model, its names and what was added", "[exchange]") {
   const at::NoGradGuard no_grad;
   const ScratchFolder folder;
-  for (const char* architecture : kArchitectures) {
-    INFO(architecture);
-    const ModelConfig config = small_config(architecture);
+  for (const models::Architecture& architecture : models::architectures()) {
+    INFO(architecture.name);
+    const ModelConfig config = small_config(architecture.name);
     const auto model = test_model(config, at::kFloat);
     const std::filesystem::path path = folder.path() / "model.pt";
     const TorchScriptExport result = export_torchscript(*model, path, {{"config.json", "{}"}});
@@ -281,7 +282,7 @@ TEST_CASE("a file holds the model, its names and what was added", "[exchange]") 
     ExtraFiles extra{{"config.json", ""}, {"absent", ""}};
     Module module = load_torchscript(path, at::kCPU, &extra);
     CHECK(extra == ExtraFiles{{"config.json", "{}"}, {"absent", ""}});
-    CHECK(module.attr("architecture").toStringRef() == architecture);
+    CHECK(module.attr("architecture").toStringRef() == architecture.name);
     std::map<std::string, at::Tensor> found;
     for (const auto& item : module.named_parameters()) found[item.name] = item.value;
     const auto expected = model->named_parameters();
@@ -336,7 +337,7 @@ TEST_CASE("errors of files and inputs say what is wrong", "[exchange]") {
   {
     torch::Library library(torch::Library::DEF, "satformer_test", std::nullopt, __FILE__, __LINE__);
     library.def("extra(Tensor x) -> Tensor", [](const at::Tensor& x) { return x + 1; });
-    ScriptNode node;
+    models::ScriptNode node;
     node.code = "def forward(self, x: Tensor) -> Tensor:\n    return ops.satformer_test.extra(x)\n";
     save_torchscript(compile(node), path);
     CHECK(load_torchscript(path).forward({at::ones({})}).toTensor().item<double>() == 2);

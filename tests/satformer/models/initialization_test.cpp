@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 
@@ -62,15 +63,40 @@ TEST_CASE("shipped configurations of one size differ in the architecture alone",
     config["checkpointing"].erase("checkpoint_dir");
     auto& keys = config["model"]["config_overrides"];
     for (const models::Architecture& architecture : models::architectures()) {
-      for (const std::string& key : architecture.keys) keys.erase(key);
+      for (const models::ModelKey& row : architecture.keys) keys.erase(row.key.path);
     }
     return config;
   };
   for (const char* size : {"small", "medium", "large", "xl"}) {
     const auto file = std::string("/") + size + ".json";
-    for (const char* architecture : testing::kArchitectures) {
-      CHECK(load("transformer" + file) == load(architecture + file));
+    for (const models::Architecture& architecture : models::architectures()) {
+      CHECK(load("transformer" + file) == load(architecture.name + file));
     }
+  }
+}
+
+TEST_CASE("weight decay acts on the projections and the head, in every architecture", "[models]") {
+  const std::set<std::string> decayed_layers{"q_proj",    "k_proj",  "v_proj",    "o_proj",
+                                             "gate_proj", "up_proj", "down_proj", "lm_head"};
+  for (const testing::NamedConfig& item : testing::configurations()) {
+    INFO(item.name);
+    const auto model = models::make_uninitialized_model(small_config(item.architecture, item.keys));
+    std::set<std::string> expected;
+    for (const auto& parameter : model->named_parameters()) {
+      const std::string& name = parameter.key();
+      const std::string layer = name.substr(0, name.rfind('.'));
+      const bool listed = decayed_layers.contains(layer.substr(layer.rfind('.') + 1));
+      if (name.ends_with(".weight") && parameter.value().dim() == 2 && listed) expected.insert(name);
+    }
+    CHECK(model->decayed_parameters() == expected);
+  }
+}
+
+TEST_CASE("every architecture has configurations that the tests run", "[models]") {
+  for (const models::Architecture& architecture : models::architectures()) {
+    INFO(architecture.name);
+    CHECK(std::any_of(testing::configurations().begin(), testing::configurations().end(),
+                      [&](const testing::NamedConfig& item) { return item.architecture == architecture.name; }));
   }
 }
 

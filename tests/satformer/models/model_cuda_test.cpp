@@ -1,6 +1,7 @@
 // Whole models on a GPU under bfloat16 autocast, against the CPU in float32. Names end in _CUDA for scripts/gpu_check.
 #include <ATen/ATen.h>
 
+#include "satformer/models/architectures.h"
 #include "satformer/runtime/precision.h"
 #include "tests/csrc/cuda_support.h"
 #include "tests/satformer/models/model_testing.h"
@@ -25,12 +26,12 @@ double difference_from(const at::Tensor& a, const at::Tensor& b) {
 // The documents of document_input() go to flash attention one by one there, and through a mask here.
 TEST_CASE("model_CUDA: losses and gradients, documents and windows", "[models][cuda]") {
   if (!tests::has_cuda()) return;
-  for (const char* architecture : kArchitectures) {
+  for (const models::Architecture& architecture : models::architectures()) {
     for (const bool windowed : {false, true}) {
-      INFO(architecture << (windowed ? ", windowed" : ""));
+      INFO(architecture.name << (windowed ? ", windowed" : ""));
       nlohmann::json keys = {{"hidden_size", 64}, {"num_kv_heads", 2}, {"value_residual_gate", "sigmoid"}};
       if (windowed) keys["window_size"] = 3;
-      const ModelConfig config = small_config(architecture, keys);
+      const ModelConfig config = small_config(architecture.name, keys);
       const auto single = random_model(config, at::kFloat), mixed = random_model(config, at::kFloat);
       mixed->to(at::kCUDA);
       const ModelInput input = document_input(config);

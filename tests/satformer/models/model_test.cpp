@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "satformer/models/architectures.h"
 #include "tests/satformer/models/model_testing.h"
 
 #include "tests/catch.h"
@@ -78,10 +79,10 @@ TEST_CASE("every configuration is its equations, in float32", "[models][models_r
 }
 
 TEST_CASE("attention and positions stay inside a document", "[models][models_reference]") {
-  for (const char* architecture : kArchitectures) {
+  for (const models::Architecture& architecture : models::architectures()) {
     for (const json& keys : {json{}, json{{"window_size", 3}, {"num_kv_heads", 2}}}) {
-      INFO(architecture << " " << keys.dump());
-      const ModelConfig config = small_config(architecture, keys);
+      INFO(architecture.name << " " << keys.dump());
+      const ModelConfig config = small_config(architecture.name, keys);
       const ModelInput input = document_input(config);
       const Differences found = differences(config, input, at::kDouble);
       CHECK(found.logits < 1e-12);
@@ -159,9 +160,9 @@ TEST_CASE("the observer sees hidden states, gates and lambda1", "[models]") {
     std::map<std::string, at::Tensor> others;
   };
   const at::NoGradGuard no_grad;
-  for (const char* architecture : kArchitectures) {
-    INFO(architecture);
-    const ModelConfig config = small_config(architecture, {{"value_residual_last_k", 2}});
+  for (const models::Architecture& architecture : models::architectures()) {
+    INFO(architecture.name);
+    const ModelConfig config = small_config(architecture.name, {{"value_residual_last_k", 2}});
     const auto model = random_model(config, at::kDouble);
     const ModelInput input = plain_input(config);
     Recorder recorder;

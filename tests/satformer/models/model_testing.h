@@ -14,9 +14,6 @@ using Parameters = std::map<std::string, at::Tensor>;
 // "satformer" and so on with d 16, L 4, H 4, V 13, qk-norm, tied: overridden by `keys`.
 models::ModelConfig small_config(const std::string& architecture, const nlohmann::json& keys = {});
 
-inline constexpr const char* kArchitectures[] = {"transformer", "resformer",  "satformer",
-                                                 "denseformer", "muddformer", "hyperconnections"};
-
 struct NamedConfig {
   const char* name;
   const char* architecture;

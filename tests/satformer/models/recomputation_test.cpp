@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "satformer/models/architectures.h"
 #include "satformer/runtime/precision.h"
 #include "tests/satformer/models/model_testing.h"
 
@@ -39,10 +40,11 @@ TEST_CASE("activation checkpointing changes no bit", "[models][checkpointing]") 
 }
 
 TEST_CASE("bfloat16 autocast", "[models][checkpointing]") {
-  for (const char* architecture : kArchitectures) {
-    INFO(architecture);
+  for (const models::Architecture& architecture : models::architectures()) {
+    INFO(architecture.name);
     // A smooth gate: where rounding opens or closes a ReLU its gradient jumps.
-    const ModelConfig config = small_config(architecture, {{"num_kv_heads", 2}, {"value_residual_gate", "sigmoid"}});
+    const ModelConfig config =
+        small_config(architecture.name, {{"num_kv_heads", 2}, {"value_residual_gate", "sigmoid"}});
     const ModelInput input = document_input(config);
     const at::Tensor targets = models::shift_labels(input.input_ids);
     const auto single = random_model(config, at::kFloat), mixed = random_model(config, at::kFloat);

@@ -10,6 +10,7 @@
 #include "satformer/core/error.h"
 #include "satformer/io/files.h"
 #include "satformer/io/folder_lock.h"
+#include "satformer/models/architectures.h"
 #include "satformer/runtime/safetensors.h"
 #include "tests/catch.h"
 #include "tests/satformer/train/scratch_folder.h"
@@ -142,16 +143,15 @@ TEST_CASE("activation checkpointing changes nothing but memory", "[train]") {
 TEST_CASE("recorded passes give the same parameters", "[train]") {
   const ScratchFolder folder;
   const auto data = make_tiny_data(folder.path() / "data");
-  for (const char* architecture :
-       {"transformer", "resformer", "satformer", "denseformer", "muddformer", "hyperconnections"}) {
+  for (const models::Architecture& item : models::architectures()) {
+    const std::string& architecture = item.name;
     INFO(architecture);
     // Micro-batches of 3, 3 and 2: the last is of another shape and runs as it comes.
-    const std::vector<std::string> overrides = {std::string("architecture=") + architecture, "max_steps=4",
-                                                "micro_batch_size=3"};
+    const std::vector<std::string> overrides = {"architecture=" + architecture, "max_steps=4", "micro_batch_size=3"};
     std::vector<std::string> recorded = overrides;
     recorded.emplace_back("cuda_graph=true");
     const TrainingResult plain = train_tiny(data, folder.path() / architecture, overrides);
-    const TrainingResult other = train_tiny(data, folder.path() / (std::string(architecture) + "_recorded"), recorded);
+    const TrainingResult other = train_tiny(data, folder.path() / (architecture + "_recorded"), recorded);
     CHECK(*plain.state.train_loss == *other.state.train_loss);
     CHECK(largest_difference(plain.checkpoint, other.checkpoint) == 0);
   }

@@ -1,8 +1,10 @@
-#include "satformer/models/resformer.h"
+#include "satformer/models/resformer/model.h"
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
+
+#include "satformer/models/architecture_list.h"
 
 namespace satformer::models {
 
@@ -39,6 +41,10 @@ std::vector<at::Tensor> ResFormer::layer_lambda1(nn::Observer* observer) const {
   const at::Tensor lambda1 = lambda_scale_ * at::softmax(lambda_logits_, 0);
   if (observer != nullptr) observer->named("lambda1", lambda1);
   return lambda1.unbind();
+}
+
+std::shared_ptr<LanguageModel> make_resformer(const ModelConfig& config, const c10::TensorOptions& tensors) {
+  return std::make_shared<ResFormer>(config, tensors);
 }
 
 }  // namespace satformer::models

@@ -1,5 +1,6 @@
-#include "satformer/models/satformer.h"
+#include "satformer/models/satformer/model.h"
 
+#include "satformer/models/architecture_list.h"
 #include "satformer/nn/gates.h"
 
 namespace satformer::models {
@@ -20,5 +21,9 @@ std::shared_ptr<nn::ValueMixer> make_selective_mixer(const ModelConfig& config, 
 SATFormer::SATFormer(const ModelConfig& config, const c10::TensorOptions& tensors)
     : ResidualDecoder(config, tensors,
                       [&](std::int64_t layer) { return make_selective_mixer(config, layer, tensors); }) {}
+
+std::shared_ptr<LanguageModel> make_satformer(const ModelConfig& config, const c10::TensorOptions& tensors) {
+  return std::make_shared<SATFormer>(config, tensors);
+}
 
 }  // namespace satformer::models

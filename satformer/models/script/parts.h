@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "satformer/exchange/script_node.h"
 #include "satformer/models/model_config.h"
+#include "satformer/models/script/node.h"
 
-namespace satformer::exchange {
+namespace satformer::models {
 
 // What enters a layer's attention besides its input, and what leaves it besides its output.
 enum class AttentionRole {
@@ -23,22 +23,16 @@ void write_norm(ScriptNode& norm, double eps);
 void write_mlp(ScriptNode& mlp);
 // All but value_residual_mixing: forward(u, v, first_values, scale, shift) -> v', gates(u, scale, shift) -> [B, T,
 // H_kv].
-void write_attention(ScriptNode& attention, const models::ModelConfig& config, std::int64_t layer, AttentionRole role);
+void write_attention(ScriptNode& attention, const ModelConfig& config, std::int64_t layer, AttentionRole role);
 // A pre-norm block on one residual stream, with the arguments of its attention: forward(x, ...) -> x or (x, values).
-void write_block(ScriptNode& block, const models::ModelConfig& config, std::int64_t layer, AttentionRole role);
+void write_block(ScriptNode& block, const ModelConfig& config, std::int64_t layer, AttentionRole role);
 
 // Embedding, final norm, and the method sequence(x, caches, kept) -> Sequence. `body` is the rest of the method
 //   forward(ids, caches, kept[, gating]) -> hidden
 // after `x = E[ids]` and `sequence`: the lines from x [B, T, d] to what the final norm reads, again called x.
-void write_trunk(ScriptNode& trunk, const models::ModelConfig& config, const std::string& body);
-
-// The module's public methods (satformer/exchange/torchscript.h) on top of the node `model`.
-void write_root(ScriptNode& root, const models::ModelConfig& config);
-
-// Whether any layer mixes first values, so that there are gates to read and to intervene on.
-bool has_gates(const models::ModelConfig& config);
+void write_trunk(ScriptNode& trunk, const ModelConfig& config, const std::string& body);
 
 // getattr(self.layers, "3"): a name that begins with a digit cannot be written after a dot.
 std::string item(const std::string& list, std::int64_t index);
 
-}  // namespace satformer::exchange
+}  // namespace satformer::models

@@ -1,12 +1,10 @@
 #include <fmt/format.h>
 
-#include "satformer/exchange/script_architectures.h"
-#include "satformer/exchange/script_parts.h"
+#include "satformer/models/architecture_list.h"
+#include "satformer/models/script/parts.h"
 
-namespace satformer::exchange {
+namespace satformer::models {
 namespace {
-
-using models::ModelConfig;
 
 constexpr const char* kMultiwayBlock = R"(
 def forward(self, streams: List[Tensor], sequence: Sequence) -> Tensor:
@@ -61,7 +59,7 @@ void write_multiway_layer(ScriptNode& block, const ModelConfig& config, std::int
 
 }  // namespace
 
-void write_muddformer(ScriptNode& root, const ModelConfig& config) {
+void write_muddformer_script(ScriptNode& root, const ModelConfig& config) {
   ScriptNode& trunk = root.child("model");
   std::string lines =
       "    outputs = [x]\n"
@@ -77,4 +75,4 @@ void write_muddformer(ScriptNode& root, const ModelConfig& config) {
   write_trunk(trunk, config, lines + "    x = streams[-1]\n");
 }
 
-}  // namespace satformer::exchange
+}  // namespace satformer::models

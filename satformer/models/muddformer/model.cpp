@@ -1,10 +1,12 @@
-#include "satformer/models/muddformer.h"
+#include "satformer/models/muddformer/model.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
 #include <cmath>
+
+#include "satformer/models/architecture_list.h"
 
 namespace satformer::models {
 
@@ -73,6 +75,10 @@ at::Tensor MUDDFormer::hidden_states(const ModelInput& input, nn::Observer* obse
     }
   }
   return final_norm({streams.r}, observer);
+}
+
+std::shared_ptr<LanguageModel> make_muddformer(const ModelConfig& config, const c10::TensorOptions& tensors) {
+  return std::make_shared<MUDDFormer>(config, tensors);
 }
 
 }  // namespace satformer::models

@@ -1,11 +1,9 @@
-#include "satformer/exchange/script_parts.h"
+#include "satformer/models/script/parts.h"
 
 #include <fmt/format.h>
 
-namespace satformer::exchange {
+namespace satformer::models {
 namespace {
-
-using models::ModelConfig;
 
 constexpr const char* kLinear = R"(
 def forward(self, x: Tensor) -> Tensor:
@@ -187,15 +185,8 @@ void write_block(ScriptNode& block, const ModelConfig& config, std::int64_t laye
   write_mlp(block.child("mlp"));
 }
 
-bool has_gates(const ModelConfig& config) {
-  for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    if (config.mixes_values(layer)) return true;
-  }
-  return false;
-}
-
 std::string item(const std::string& list, std::int64_t index) {
   return fmt::format("getattr({}, \"{}\")", list, index);
 }
 
-}  // namespace satformer::exchange
+}  // namespace satformer::models

@@ -1,14 +1,11 @@
-#include "satformer/nn/hyper_connection.h"
-
 #include <fmt/format.h>
 
-#include "satformer/exchange/script_architectures.h"
-#include "satformer/exchange/script_parts.h"
+#include "satformer/models/architecture_list.h"
+#include "satformer/models/script/parts.h"
+#include "satformer/nn/hyper_connection.h"
 
-namespace satformer::exchange {
+namespace satformer::models {
 namespace {
-
-using models::ModelConfig;
 
 // {0}: the dynamic part's parameters, or None for each.
 constexpr const char* kConnection = R"(
@@ -56,7 +53,7 @@ void write_hyper_connection_layer(ScriptNode& block, const ModelConfig& config, 
 
 }  // namespace
 
-void write_hyper_connections(ScriptNode& root, const ModelConfig& config) {
+void write_hyperconnections_script(ScriptNode& root, const ModelConfig& config) {
   ScriptNode& trunk = root.child("model");
   std::string lines = fmt::format("    streams = x.unsqueeze(2).repeat([1, 1, {}, 1])\n", config.expansion_rate);
   for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
@@ -66,4 +63,4 @@ void write_hyper_connections(ScriptNode& root, const ModelConfig& config) {
   write_trunk(trunk, config, lines + "    x = streams.sum(2)\n");
 }
 
-}  // namespace satformer::exchange
+}  // namespace satformer::models

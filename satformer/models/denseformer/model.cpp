@@ -1,10 +1,11 @@
-#include "satformer/models/denseformer.h"
+#include "satformer/models/denseformer/model.h"
 
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include "satformer/fused/depth_sum.h"
 #include "satformer/fused/shared_gradient.h"
+#include "satformer/models/architecture_list.h"
 
 namespace satformer::models {
 
@@ -51,6 +52,10 @@ at::Tensor DenseFormer::average(std::int64_t layer, const std::vector<at::Tensor
     sum.sources.push_back(outputs[static_cast<std::size_t>(j)]);
   }
   return nn::sum_over_depth(sum).front();
+}
+
+std::shared_ptr<LanguageModel> make_denseformer(const ModelConfig& config, const c10::TensorOptions& tensors) {
+  return std::make_shared<DenseFormer>(config, tensors);
 }
 
 }  // namespace satformer::models

@@ -1,8 +1,10 @@
-#include "satformer/models/hyper_connections.h"
+#include "satformer/models/hyperconnections/model.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
+
+#include "satformer/models/architecture_list.h"
 
 namespace satformer::models {
 
@@ -74,6 +76,10 @@ at::Tensor HyperConnections::hidden_states(const ModelInput& input, nn::Observer
     observer->named(fmt::format("hyper.{}", i), streams);
   }
   return final_norm({streams.sum(2)}, observer);
+}
+
+std::shared_ptr<LanguageModel> make_hyperconnections(const ModelConfig& config, const c10::TensorOptions& tensors) {
+  return std::make_shared<HyperConnections>(config, tensors);
 }
 
 }  // namespace satformer::models
