@@ -80,7 +80,9 @@ void add_what(CLI::App& command, bench::BenchSettings& settings) {
   command.add_option("--config-dir", settings.config_dir, "Folder of the configurations [the installed ones]")
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory, "", "");
-  command.add_option("--set", settings.overrides, "Override a key of the model, hidden_size=256; may be repeated")
+  command
+      .add_option("--set", settings.overrides,
+                  "Override a key, hidden_size=256 of the model or training.fused=false; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command.add_option("--batch", settings.batch, "Sequences of a step")

@@ -1,6 +1,7 @@
 #include "satformer/bench/settings.h"
 
 #include <algorithm>
+#include <iterator>
 #include <system_error>
 
 #include "satformer/config/config.h"
@@ -55,6 +56,8 @@ fs::path config_path(const fs::path& config_dir, const std::string& architecture
   return folder / (size + ".json");
 }
 
+bool is_of_training(const std::string& assignment) { return assignment.starts_with("training."); }
+
 // The model section of a run's configuration, flat, with the overrides.
 json model_section(const fs::path& path, const BenchSettings& settings) {
   const json file = parse_strict_json(read_file(path, kMaxConfigBytes), path.string());
@@ -62,7 +65,7 @@ json model_section(const fs::path& path, const BenchSettings& settings) {
   require(model.is_object(), "{}: model.config_overrides: expected an object, came {}", path.string(),
           shortened(model));
   for (const std::string& assignment : settings.overrides) {
-    apply_override(model, assignment, models::model_keys());
+    if (!is_of_training(assignment)) apply_override(model, assignment, models::model_keys());
   }
   json& longest = model["max_position_embeddings"];
   longest = std::max(longest.is_number_integer() ? longest.get<std::int64_t>() : 0, settings.seq_length);
@@ -85,7 +88,9 @@ train::RunConfig run_config(const std::string& architecture, const fs::path& pat
                       {"grad_clip", 1.0},
                       {"dtype", settings.dtype}}},
                     {"system", {{"seed", 42}, {"device", settings.device}, {"threads", settings.threads}}}};
-  return train::parse_run_config(config.dump(), path.string());
+  std::vector<std::string> overrides;
+  std::copy_if(settings.overrides.begin(), settings.overrides.end(), std::back_inserter(overrides), is_of_training);
+  return train::parse_run_config(config.dump(), path.string(), overrides);
 }
 
 }  // namespace

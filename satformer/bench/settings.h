@@ -14,7 +14,7 @@ struct BenchSettings {
   std::vector<std::string> architectures;  // any spelling; {"all"}: every one there is
   std::string size = "small";              // CONFIG_DIR/ARCHITECTURE/SIZE.json
   std::filesystem::path config_dir;        // empty: find_config_dir()
-  std::vector<std::string> overrides;      // KEY=VALUE, keys of the model
+  std::vector<std::string> overrides;      // KEY=VALUE, keys of the model, or training.KEY
   std::int64_t batch = 4, seq_length = 256;
   std::string dtype = "float32";  // float32 or bfloat16
   std::string device = "cpu";     // cpu or cuda:N

@@ -1,20 +1,15 @@
 #include "satformer/fused/depth_sum.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <array>
 
-#include "satformer/core/error.h"
+#include "satformer/fused/autograd_record.h"
 #include "satformer/fused/shared_gradient.h"
 
-namespace satformer::nn {
+namespace satformer::fused {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 using Buffers = std::vector<c10::intrusive_ptr<SharedGradient>>;
 constexpr std::size_t kFields = 6;  // of DepthSum that are tensors, in the order of ops::DepthSumMask
@@ -67,15 +62,14 @@ DepthSum restored(const DepthSumRecord& record, const variable_list& tensors) {
 struct SharedDepthSum : torch::autograd::Function<SharedDepthSum> {
   static variable_list forward(AutogradContext* context, const c10::intrusive_ptr<DepthSumRecord>& record,
                                at::TensorList tensors) {
-    context->saved_data["record"] = c10::IValue::make_capsule(record);
+    keep_record(*context, record);
     context->save_for_backward(tensors.vec());
     return ops::depth_weighted_sum(restored(*record, tensors.vec()));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    require(!at::GradMode::is_enabled(), "depth_weighted_sum: second derivatives are not implemented");
-    const auto capsule = context->saved_data["record"].toCapsule();
-    const auto& record = static_cast<const DepthSumRecord&>(*capsule);
+    refuse_second_derivatives("depth_weighted_sum");
+    const auto& record = kept_record<DepthSumRecord>(*context);
     const DepthSum sum = restored(record, context->get_saved_variables());
     ops::DepthSumMask mask{};
     std::size_t edge = 0;
@@ -125,4 +119,4 @@ std::vector<at::Tensor> sum_over_depth(const DepthSum& sum) {
   return SharedDepthSum::apply(c10::make_intrusive<DepthSumRecord>(sum, std::move(buffers)), at::TensorList(tensors));
 }
 
-}  // namespace satformer::nn
+}  // namespace satformer::fused

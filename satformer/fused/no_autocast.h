@@ -1,9 +1,10 @@
 #pragma once
+// For nodes that choose their dtypes themselves.
 #include <ATen/autocast_mode.h>
 
-namespace satformer::nn {
+namespace satformer::fused {
 
-// Inside it autocast leaves everything as it is: for code that chooses its dtypes itself.
+// While it lives, autocast leaves everything on `device` as it is.
 class NoAutocast {
  public:
   explicit NoAutocast(at::DeviceType device)
@@ -13,4 +14,4 @@ class NoAutocast {
   c10::impl::ExcludeDispatchKeyGuard exclude_;
 };
 
-}  // namespace satformer::nn
+}  // namespace satformer::fused

@@ -3,26 +3,18 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/mm.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <utility>
 
 #include "csrc/ops/rms_norm.h"
 #include "csrc/ops/swiglu.h"
-#include "satformer/core/error.h"
+#include "satformer/fused/autograd_record.h"
 #include "satformer/fused/no_autocast.h"
 #include "satformer/runtime/compute_dtype.h"
 
-namespace satformer::nn {
+namespace satformer::fused {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
-void refuse_second_derivatives(const char* name) {
-  require(!at::GradMode::is_enabled(), "{}: second derivatives are not implemented", name);
-}
 
 at::Tensor rows_of(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
@@ -50,7 +42,7 @@ variable_list parameter_gradients(const PackedWeight& weight, at::ScalarType dty
   return weight.split_gradients(weight_gradient, bias_gradient);
 }
 
-// What a backward needs besides tensors. PackedWeight is a handle on shared layers: a copy keeps them alive.
+// What a backward needs besides tensors. PackedWeight is a handle on shared parameters: a copy keeps them alive.
 struct WeightRecord : torch::CustomClassHolder {
   WeightRecord(PackedWeight weight, at::ScalarType dtype) : weight(std::move(weight)), dtype(dtype) {}
   PackedWeight weight;
@@ -58,13 +50,8 @@ struct WeightRecord : torch::CustomClassHolder {
 };
 
 void keep(AutogradContext* context, const PackedWeight& weight, at::TensorList parameters) {
-  const auto record = c10::make_intrusive<WeightRecord>(weight, parameters.front().scalar_type());
-  context->saved_data["record"] = c10::IValue::make_capsule(record);
+  keep_record(*context, c10::make_intrusive<WeightRecord>(weight, parameters.front().scalar_type()));
   context->set_materialize_grads(false);
-}
-
-const WeightRecord& kept(AutogradContext* context) {
-  return static_cast<const WeightRecord&>(*context->saved_data["record"].toCapsule());
 }
 
 void append(variable_list& to, variable_list from) {
@@ -98,7 +85,7 @@ struct NormLinear : torch::autograd::Function<NormLinear> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &sum = saved[0], &norm_weight = saved[1], &inverse_rms = saved[2], &weight = saved[3];
     const NoAutocast no_autocast(sum.device().type());
-    const WeightRecord& record = kept(context);
+    const auto& record = kept_record<WeightRecord>(*context);
     const bool has_pending = context->saved_data.count("pending") > 0;
     const at::Tensor& grad_sum = grads[1];
     const std::optional<at::ScalarType> pending_dtype =
@@ -132,7 +119,7 @@ struct PackedLinear : torch::autograd::Function<PackedLinear> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1];
     const NoAutocast no_autocast(x.device().type());
-    const WeightRecord& record = kept(context);
+    const auto& record = kept_record<WeightRecord>(*context);
     const auto x_dtype = static_cast<at::ScalarType>(context->saved_data["x"].toInt());
     variable_list result{input_gradient(grads[0], weight).to(x_dtype), {}};
     append(result, parameter_gradients(record.weight, record.dtype, grads[0], x));
@@ -157,7 +144,7 @@ struct SwigluLinear : torch::autograd::Function<SwigluLinear> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &packed_input = saved[0], &weight = saved[1];
     const NoAutocast no_autocast(packed_input.device().type());
-    const WeightRecord& record = kept(context);
+    const auto& record = kept_record<WeightRecord>(*context);
     at::Tensor grad_input = packed_input, activated = input_gradient(grads[0], weight);
     if (torch::autograd::get_current_graph_task_keep_graph()) {
       std::tie(grad_input, activated) = ops::swiglu_backward(activated, packed_input, /*with_output=*/true);
@@ -172,10 +159,10 @@ struct SwigluLinear : torch::autograd::Function<SwigluLinear> {
 
 }  // namespace
 
-NormLinearOutput norm_linear(const ResidualStream& x, const RMSNorm& norm, PackedWeight& weight) {
+NormLinearOutput norm_linear(const ResidualStream& x, const Norm& norm, PackedWeight& weight) {
   const auto pending = x.pending.defined() ? std::optional(x.pending) : std::nullopt;
   const variable_list outputs =
-      NormLinear::apply(x.sum, pending, norm->weight, norm->eps(), &weight, at::TensorList(weight.parameters()));
+      NormLinear::apply(x.sum, pending, norm.weight, norm.eps, &weight, at::TensorList(weight.parameters()));
   return {outputs[1], outputs[0]};
 }
 
@@ -187,4 +174,4 @@ at::Tensor swiglu_linear(const at::Tensor& packed, PackedWeight& weight) {
   return SwigluLinear::apply(packed, &weight, at::TensorList(weight.parameters()));
 }
 
-}  // namespace satformer::nn
+}  // namespace satformer::fused

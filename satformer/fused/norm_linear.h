@@ -1,9 +1,17 @@
 #pragma once
+// The products of a pre-norm block, each with what stands before it, as autograd nodes that keep little: add, RMSNorm
+// and product; SwiGLU and product; product alone. Layers that read the same input are one product (packed_weight.h).
+// Differentiable once.
 #include "satformer/fused/packed_weight.h"
-#include "satformer/nn/residual_stream.h"
-#include "satformer/nn/rms_norm.h"
+#include "satformer/fused/residual_stream.h"
 
-namespace satformer::nn {
+namespace satformer::fused {
+
+// RMSNorm(x) = x / sqrt(mean(x^2) + eps) * weight.
+struct Norm {
+  at::Tensor weight;  // [d]
+  double eps = 0;
+};
 
 // A stream read by a pre-norm branch.
 struct NormLinearOutput {
@@ -14,8 +22,8 @@ struct NormLinearOutput {
 //   sum = x.sum + x.pending
 //   y   = (RMSNorm(sum) weight) W^T + b
 // For the backward pass the normalised stream is computed again from its kept inverse norm; the weights' gradients come
-// from one product. Differentiable once.
-NormLinearOutput norm_linear(const ResidualStream& x, const RMSNorm& norm, PackedWeight& weight);
+// from one product.
+NormLinearOutput norm_linear(const ResidualStream& x, const Norm& norm, PackedWeight& weight);
 
 // y = x W^T + b in compute_dtype(x).
 at::Tensor packed_linear(const at::Tensor& x, PackedWeight& weight);
@@ -24,4 +32,4 @@ at::Tensor packed_linear(const at::Tensor& x, PackedWeight& weight);
 // backward pass overwrites packed, unless the graph is kept: no one else may read it then.
 at::Tensor swiglu_linear(const at::Tensor& packed, PackedWeight& weight);
 
-}  // namespace satformer::nn
+}  // namespace satformer::fused

@@ -4,17 +4,22 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
-#include "satformer/nn/linear.h"
+namespace satformer::fused {
 
-namespace satformer::nn {
+// The parameters of y = x W^T + b. They are handles: who moves the layer's parameters moves these.
+struct LinearParameters {
+  at::Tensor weight;     // W [out_features, in_features]
+  at::Tensor bias = {};  // b [out_features]; undefined without bias
+};
 
 class PackedWeight {
  public:
   PackedWeight() = default;
   // Layers of one in_features, in the order of the product's columns.
-  explicit PackedWeight(std::vector<Linear> layers) : layers_(std::move(layers)) {}
+  explicit PackedWeight(std::vector<LinearParameters> layers) : layers_(std::move(layers)) {}
 
   // W [sum of out_features, in_features] in `dtype`, without gradient. In the parameters' own dtype it is their memory;
   // in another it is a copy that is made again when a parameter has changed.
@@ -34,10 +39,10 @@ class PackedWeight {
   at::Tensor whole() const;
   std::vector<std::uint32_t> versions() const;
 
-  std::vector<Linear> layers_;
+  std::vector<LinearParameters> layers_;
   at::Tensor cast_;  // in another dtype, made from the parameters at cast_versions_
   std::vector<std::uint32_t> cast_versions_;
   const void* cast_source_ = nullptr;
 };
 
-}  // namespace satformer::nn
+}  // namespace satformer::fused

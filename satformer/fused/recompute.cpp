@@ -2,16 +2,14 @@
 
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/custom_function.h>
 
-#include "satformer/core/error.h"
+#include <utility>
+
+#include "satformer/fused/autograd_record.h"
 #include "satformer/fused/shared_gradient.h"
 
-namespace satformer::nn {
+namespace satformer::fused {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 struct AutocastState {
   at::DeviceType device;
@@ -48,17 +46,46 @@ class AutocastScope {
   bool cached_;
 };
 
-// What the backward needs besides tensors; a custom class, because that is what an AutogradContext can hold.
+variable_list only_defined(const variable_list& tensors) {
+  variable_list result;
+  for (const at::Tensor& x : tensors) {
+    if (x.defined()) result.push_back(x);
+  }
+  return result;
+}
+
+// `defined` with the undefined ones between them.
+variable_list with_absent(const variable_list& defined, const std::vector<bool>& presence) {
+  variable_list all;
+  auto next = defined.begin();
+  for (const bool one : presence) all.push_back(one ? *next++ : at::Tensor());
+  return all;
+}
+
+std::vector<bool> presence_in(const variable_list& tensors) {
+  std::vector<bool> result;
+  for (const at::Tensor& x : tensors) result.push_back(x.defined());
+  return result;
+}
+
 struct SegmentRecord : torch::CustomClassHolder {
-  SegmentRecord(Segment function, std::size_t num_inputs, const AutocastState& autocast)
-      : function(std::move(function)), num_inputs(num_inputs), autocast(autocast) {}
-  Segment function;
-  std::size_t num_inputs;
+  SegmentRecord(Segment segment, std::vector<bool> inputs, std::size_t num_inputs, const AutocastState& autocast)
+      : segment(std::move(segment)), inputs(std::move(inputs)), num_inputs(num_inputs), autocast(autocast) {}
+
+  // The outputs, undefined ones included.
+  variable_list run(const variable_list& defined_inputs) const {
+    const AutocastScope scope(autocast);
+    return segment(with_absent(defined_inputs, inputs));
+  }
+
+  Segment segment;
+  std::vector<bool> inputs, outputs;  // which of them are there; outputs: known after the first run
+  std::size_t num_inputs;             // that are there
   AutocastState autocast;
 };
 
-std::vector<at::Tensor> detached_inputs(const variable_list& saved, std::size_t num_inputs) {
-  std::vector<at::Tensor> inputs;
+variable_list detached_inputs(const variable_list& saved, std::size_t num_inputs) {
+  variable_list inputs;
   inputs.reserve(num_inputs);
   for (std::size_t i = 0; i < num_inputs; ++i) {
     inputs.push_back(fan_out_copy(saved[i].detach().requires_grad_(saved[i].requires_grad()), saved[i]));
@@ -66,25 +93,25 @@ std::vector<at::Tensor> detached_inputs(const variable_list& saved, std::size_t 
   return inputs;
 }
 
-struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
+struct Recompute : torch::autograd::Function<Recompute> {
   static variable_list forward(AutogradContext* context, const c10::intrusive_ptr<SegmentRecord>& record,
                                at::TensorList tensors) {
-    context->saved_data["record"] = c10::IValue::make_capsule(record);
+    keep_record(*context, record);
     context->save_for_backward(tensors.vec());
     context->set_materialize_grads(false);
-    const AutocastScope autocast(record->autocast);
-    return record->function(tensors.slice(0, record->num_inputs).vec());
+    const variable_list outputs = record->run(tensors.slice(0, record->num_inputs).vec());
+    record->outputs = presence_in(outputs);
+    return only_defined(outputs);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    require(!at::GradMode::is_enabled(), "activation checkpointing: second derivatives are not implemented");
-    const auto capsule = context->saved_data["record"].toCapsule();
-    const auto& record = static_cast<const SegmentRecord&>(*capsule);
+    refuse_second_derivatives("activation recomputation");
+    const auto& record = kept_record<SegmentRecord>(*context);
     const variable_list saved = context->get_saved_variables();
 
     const at::AutoGradMode grad_mode(true);
-    std::vector<at::Tensor> sources = detached_inputs(saved, record.num_inputs);
-    const std::vector<at::Tensor> outputs = run_again(record, sources);
+    variable_list sources = detached_inputs(saved, record.num_inputs);
+    const variable_list outputs = only_defined(record.run(sources));
     sources.insert(sources.end(), saved.begin() + static_cast<std::ptrdiff_t>(record.num_inputs), saved.end());
     variable_list result = source_gradients(outputs, gradients, sources);
     result.insert(result.begin(), at::Tensor());  // the record is no tensor
@@ -92,11 +119,6 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
   }
 
  private:
-  static std::vector<at::Tensor> run_again(const SegmentRecord& record, const std::vector<at::Tensor>& inputs) {
-    const AutocastScope autocast(record.autocast);
-    return record.function(inputs);
-  }
-
   // One entry a source, undefined where it needs or has no gradient.
   static variable_list source_gradients(const variable_list& outputs, const variable_list& output_gradients,
                                         const variable_list& sources) {
@@ -120,28 +142,16 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
 
 }  // namespace
 
-std::vector<at::Tensor> checkpoint(const Segment& segment, const std::vector<at::Tensor>& inputs,
-                                   const std::vector<at::Tensor>& parameters) {
-  require(!inputs.empty(), "activation checkpointing: a segment needs at least one input");
+std::vector<at::Tensor> recompute(const Segment& segment, const std::vector<at::Tensor>& inputs,
+                                  const std::vector<at::Tensor>& parameters) {
+  require(!inputs.empty(), "activation recomputation: expected at least one input, got none");
   if (!at::GradMode::is_enabled()) return segment(inputs);
-  // An autograd function takes no undefined tensors: what is absent stays in the segment.
-  std::vector<at::Tensor> tensors;
-  std::vector<bool> present;
-  for (const at::Tensor& input : inputs) {
-    present.push_back(input.defined());
-    if (input.defined()) tensors.push_back(input);
-  }
-  const std::size_t num_inputs = tensors.size();
-  const Segment with_absent = [segment, present](const std::vector<at::Tensor>& defined) {
-    std::vector<at::Tensor> all;
-    auto next = defined.begin();
-    for (const bool one : present) all.push_back(one ? *next++ : at::Tensor());
-    return segment(all);
-  };
+  variable_list tensors = only_defined(inputs);
+  const auto record = c10::make_intrusive<SegmentRecord>(segment, presence_in(inputs), tensors.size(),
+                                                         AutocastState::current(inputs.front().device().type()));
   tensors.insert(tensors.end(), parameters.begin(), parameters.end());
-  const auto autocast = AutocastState::current(inputs.front().device().type());
-  const auto record = c10::make_intrusive<SegmentRecord>(with_absent, num_inputs, autocast);
-  return CheckpointFunction::apply(record, at::TensorList(tensors));
+  const variable_list outputs = Recompute::apply(record, at::TensorList(tensors));
+  return with_absent(outputs, record->outputs);
 }
 
-}  // namespace satformer::nn
+}  // namespace satformer::fused

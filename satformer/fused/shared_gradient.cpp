@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace satformer::nn {
+namespace satformer::fused {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -63,4 +63,4 @@ c10::intrusive_ptr<SharedGradient> shared_gradient(const at::Tensor& x) {
   return node == nullptr ? Buffer() : Share::buffer_of(node->ctx_);
 }
 
-}  // namespace satformer::nn
+}  // namespace satformer::fused

@@ -4,7 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-namespace satformer::nn {
+namespace satformer::fused {
 
 // The buffer of one shared tensor: what its readers have sent back in the running backward pass.
 class SharedGradient : public torch::CustomClassHolder {
@@ -19,7 +19,7 @@ class SharedGradient : public torch::CustomClassHolder {
 };
 
 // x for its readers; x itself where no gradient is recorded. A reader that knows of the buffer adds to it and returns
-// no gradient for x; any other is served as ever. Differentiable once.
+// no gradient for x; any other reader gets its gradient back to x by autograd as usual. Differentiable once.
 at::Tensor fan_out(const at::Tensor& x);
 
 // `copy`, cut out of the graph of a shared x (activation checkpointing does that): its readers add to x's buffer.
@@ -29,4 +29,4 @@ at::Tensor fan_out_copy(const at::Tensor& copy, const at::Tensor& x);
 // A reader's forward: the buffer of x; null where x is not shared.
 c10::intrusive_ptr<SharedGradient> shared_gradient(const at::Tensor& x);
 
-}  // namespace satformer::nn
+}  // namespace satformer::fused

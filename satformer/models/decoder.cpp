@@ -5,7 +5,7 @@
 #include <string>
 
 #include "satformer/core/error.h"
-#include "satformer/fused/shared_gradient.h"
+#include "satformer/nn/depth_aggregate.h"
 
 namespace satformer::models {
 namespace {
@@ -51,16 +51,14 @@ at::Tensor Decoder::embed(const ModelInput& input) {
   return embeddings_->forward(input.input_ids);
 }
 
-nn::AttentionContext Decoder::make_attention_context(const at::Tensor& x, const ModelInput& input) const {
-  return nn::make_attention_context(
-      x, input.positions, input.document_ids,
-      {.head_dim = config().head_dim(), .rope_theta = config().rope_theta, .window_size = config().window_size});
-}
-
-std::vector<at::Tensor> Decoder::run_segment(const nn::Segment& segment, const std::vector<at::Tensor>& inputs,
-                                             const torch::nn::Module& layer, const nn::Observer* observer) const {
-  if (!activation_checkpointing() || observer != nullptr) return segment(inputs);
-  return nn::checkpoint(segment, inputs, layer.parameters());
+nn::LayerContext Decoder::make_context(const at::Tensor& x, const ModelInput& input, nn::Observer* observer) const {
+  const nn::AttentionContextOptions options{.head_dim = config().head_dim(),
+                                            .rope_theta = config().rope_theta,
+                                            .window_size = config().window_size,
+                                            .fused = fused()};
+  return {.attention = nn::make_attention_context(x, input.positions, input.document_ids, options),
+          .fused = fused(),
+          .observer = observer};
 }
 
 at::Tensor Decoder::final_norm(const nn::ResidualStream& x, nn::Observer* observer) {
@@ -70,41 +68,20 @@ at::Tensor Decoder::final_norm(const nn::ResidualStream& x, nn::Observer* observ
 }
 
 BlockDecoder::BlockDecoder(const ModelConfig& config, const c10::TensorOptions& tensors, const MakeMixer& make_mixer)
-    : Decoder(config, tensors), needs_first_values_(!config.mixing_layers().empty()) {
-  const nn::DecoderBlockOptions options{
+    : Decoder(config, tensors) {
+  nn::DecoderBlockOptions options{
       .attention = attention_options(), .intermediate_size = config.intermediate_size, .norm_eps = config.norm_eps};
   for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) {
+    options.attention.returns_values = i == 0 && !config.mixing_layers().empty();
     blocks_.push_back(add_layer(i, nn::DecoderBlock(options, make_mixer(i), tensors)));
   }
 }
 
-nn::DecoderBlockOutput BlockDecoder::run_layer(const nn::DecoderBlockInput& input) {
-  nn::DecoderBlock block = blocks_[static_cast<std::size_t>(input.layer)];
-  const bool returns_values = input.layer == 0 && needs_first_values_;
-  const nn::Segment segment = [block, sequence = input.sequence, layer = input.layer, observer = input.observer,
-                               intervention = input.intervention,
-                               returns_values](const std::vector<at::Tensor>& inputs) mutable {
-    nn::DecoderBlockOutput output = block->forward({.hidden = {inputs[0], inputs[1]},
-                                                    .first_values = inputs[2],
-                                                    .lambda1 = inputs[3],
-                                                    .sequence = sequence,
-                                                    .layer = layer,
-                                                    .returns_values = returns_values,
-                                                    .observer = observer,
-                                                    .intervention = intervention});
-    std::vector<at::Tensor> outputs{output.hidden.sum, output.hidden.pending};
-    if (returns_values) outputs.push_back(output.values);
-    return outputs;
-  };
-  const bool mixes = config().mixes_values(input.layer);
-  const at::Tensor none;
-  const std::vector<at::Tensor> outputs = run_segment(
-      segment,
-      {input.hidden.sum, input.hidden.pending, mixes ? input.first_values : none, mixes ? input.lambda1 : none}, *block,
-      input.observer);
-  const nn::ResidualStream hidden{outputs[0], outputs[1]};
-  if (input.observer != nullptr) input.observer->hidden(input.layer, hidden.value());
-  return {hidden, returns_values ? nn::fan_out(outputs[2]) : at::Tensor()};
+nn::DecoderBlockOutput BlockDecoder::run_block(const nn::DecoderBlockInput& input, const nn::LayerContext& context) {
+  nn::DecoderBlockOutput output = run(blocks_[static_cast<std::size_t>(context.layer)], input, context);
+  if (context.observer != nullptr) context.observer->hidden(context.layer, output.hidden.value());
+  if (output.values.defined()) output.values = nn::for_later_layers(output.values, fused());
+  return output;
 }
 
 at::Tensor ResidualDecoder::hidden_states(const ModelInput& input, nn::Observer* observer) {
@@ -115,21 +92,22 @@ at::Tensor ResidualDecoder::hidden_states(const ModelInput& input, nn::Observer*
 
 DecoderPass ResidualDecoder::begin(const ModelInput& input, nn::Observer* observer) {
   const at::Tensor x = embed(input);
-  return {.hidden = {x}, .sequence = make_attention_context(x, input), .lambda1 = layer_lambda1(observer)};
+  return {.hidden = {x}, .context = make_context(x, input, observer).attention, .lambda1 = layer_lambda1(observer)};
 }
 
 void ResidualDecoder::advance(DecoderPass& pass, nn::Observer* observer, nn::Intervention* intervention) {
   const std::int64_t layer = pass.layer;
   require(layer < num_layers(), "decoder: layer {} of {} asked for", layer, num_layers());
-  const bool learnable = layer > 0 && !pass.lambda1.empty();
-  const nn::DecoderBlockOutput output =
-      run_layer({.hidden = pass.hidden,
-                 .first_values = pass.first_values,
-                 .lambda1 = learnable ? pass.lambda1[static_cast<std::size_t>(layer - 1)] : at::Tensor(),
-                 .sequence = pass.sequence,
-                 .layer = layer,
-                 .observer = observer,
-                 .intervention = intervention});
+  nn::DecoderBlockInput input{pass.hidden};
+  if (config().mixes_values(layer)) {
+    input.residual.first_values = pass.first_values;
+    if (!pass.lambda1.empty()) input.residual.lambda1 = pass.lambda1[static_cast<std::size_t>(layer - 1)];
+  }
+  const nn::DecoderBlockOutput output = run_block(input, {.attention = pass.context,
+                                                          .layer = layer,
+                                                          .fused = fused(),
+                                                          .observer = observer,
+                                                          .intervention = intervention});
   pass.hidden = output.hidden;
   if (layer == 0) pass.first_values = output.values;
   ++pass.layer;

@@ -33,12 +33,15 @@ class Decoder : public LanguageModel {
 
   // x = E[ids]; checks the input's shapes and dtypes.
   at::Tensor embed(const ModelInput& input);
-  nn::AttentionContext make_attention_context(const at::Tensor& x, const ModelInput& input) const;
-  // Runs a layer's segment; with activation checkpointing its activations are not kept but computed again in the
-  // backward pass. `observer` is the one that the segment shows its inside to: it is to see each value once, so with an
-  // observer everything is kept.
-  std::vector<at::Tensor> run_segment(const nn::Segment& segment, const std::vector<at::Tensor>& inputs,
-                                      const torch::nn::Module& layer, const nn::Observer* observer) const;
+  // What layer 0 is told; x is the embedding.
+  nn::LayerContext make_context(const at::Tensor& x, const ModelInput& input, nn::Observer* observer) const;
+  // layer->forward(input, context); with activation checkpointing the layer's activations are not kept but computed
+  // again in the backward pass. An observer is to see each value once, so with one everything is kept.
+  template <typename Layer, typename Input>
+  auto run(Layer& layer, const Input& input, const nn::LayerContext& context) const {
+    const bool keeps = !activation_checkpointing() || context.observer != nullptr;
+    return keeps ? layer->forward(input, context) : fused::recompute_layer(layer, input, context);
+  }
   at::Tensor final_norm(const nn::ResidualStream& x, nn::Observer* observer);
 
   // Holds everything whose name begins with "model.".
@@ -59,19 +62,18 @@ class BlockDecoder : public Decoder {
 
   BlockDecoder(const ModelConfig& config, const c10::TensorOptions& tensors, const MakeMixer& make_mixer);
 
-  // One block; shows its output to the observer. `values` is defined for layer 0, where later layers need it.
-  nn::DecoderBlockOutput run_layer(const nn::DecoderBlockInput& input);
+  // Block context.layer; shows its output to the observer. `values` is defined for layer 0, where later layers need it.
+  nn::DecoderBlockOutput run_block(const nn::DecoderBlockInput& input, const nn::LayerContext& context);
 
  private:
   std::vector<nn::DecoderBlock> blocks_;
-  bool needs_first_values_;
 };
 
 // A pass through a ResidualDecoder that has come to `layer`: all that this and the later layers read. A copy shares the
 // tensors and can go on by itself.
 struct DecoderPass {
   nn::ResidualStream hidden;
-  nn::AttentionContext sequence;
+  nn::AttentionContext context;
   at::Tensor first_values = {};          // [B, T, H_kv, hd] after layer 0, where a layer mixes values
   std::vector<at::Tensor> lambda1 = {};  // [] of layers 1 .. L-1; empty where no mixer is learnable and static
   std::int64_t layer = 0;

@@ -19,7 +19,7 @@ LossSum LanguageModel::loss(const ModelInput& input, const at::Tensor& targets, 
 at::Tensor LanguageModel::loss_sum(const ModelInput& input, const at::Tensor& targets, nn::Observer* observer) {
   const at::Tensor weight = head_weight();
   const at::Tensor on_device = targets.device() == weight.device() ? targets : to_device(targets, weight.device());
-  return nn::linear_cross_entropy_sum(hidden_states(input, observer), weight, on_device);
+  return nn::linear_cross_entropy_sum(hidden_states(input, observer), weight, on_device, fused());
 }
 
 std::int64_t LanguageModel::num_parameters() {

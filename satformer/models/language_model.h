@@ -42,7 +42,7 @@ class LanguageModel : public torch::nn::Module {
   // h W^T [B, T, V] from hidden states.
   at::Tensor logits(const at::Tensor& hidden) const;
   // targets: int64 [B, T], targets[b, t] is what position t predicts; on the CPU, where counting them waits for no GPU,
-  // or on the model's device. The logits of the whole batch never exist.
+  // or on the model's device. Fused, the logits of the whole batch never exist.
   LossSum loss(const ModelInput& input, const at::Tensor& targets, nn::Observer* observer = nullptr);
   // The same without the count: waits for nothing.
   at::Tensor loss_sum(const ModelInput& input, const at::Tensor& targets, nn::Observer* observer = nullptr);
@@ -51,6 +51,10 @@ class LanguageModel : public torch::nn::Module {
   // A pass with an observer keeps them.
   void set_activation_checkpointing(bool on) { activation_checkpointing_ = on; }
   bool activation_checkpointing() const { return activation_checkpointing_; }
+
+  // Which path computes (nn::LayerContext): fused, for speed, or plain, for reading, debugging and second derivatives.
+  void set_fused(bool on) { fused_ = on; }
+  bool fused() const { return fused_; }
 
   std::int64_t num_parameters();
 
@@ -67,6 +71,7 @@ class LanguageModel : public torch::nn::Module {
  private:
   ModelConfig config_;
   bool activation_checkpointing_ = false;
+  bool fused_ = true;
 };
 
 // Targets that are not kIgnoreIndex.

@@ -1,14 +1,14 @@
 #pragma once
+// The attention module: its parameters, and its forward pass on the fused path. The plain path is in
+// plain_attention.h, and reads like the equations.
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "satformer/fused/attention_core.h"
+#include "satformer/fused/attention.h"
 #include "satformer/fused/norm_linear.h"
-#include "satformer/nn/attention_context.h"
-#include "satformer/nn/intervention.h"
+#include "satformer/nn/layer_context.h"
 #include "satformer/nn/linear.h"
-#include "satformer/nn/observer.h"
 #include "satformer/nn/rms_norm.h"
 #include "satformer/nn/value_mixer.h"
 
@@ -22,24 +22,15 @@ struct AttentionOptions {
   bool qk_norm = false;
   double qk_norm_eps = 1e-5;
   bool separate_sources = false;  // queries, keys and values read streams of their own (MUDDFormer)
+  bool returns_values = false;    // other layers read this one's values (layer 0 of ResFormer and SATFormer)
+
+  std::int64_t head_dim() const { return hidden_size / num_heads; }
 };
 
 // A stream and the norm through which attention reads it.
 struct AttentionSource {
   const ResidualStream& stream;
   const RMSNorm& norm;
-};
-
-// Tensors are shared, not copied.
-struct AttentionInput {
-  std::vector<AttentionSource> sources;  // one; with separate_sources those of queries, keys and values
-  at::Tensor first_values = {};          // [B, T, H_kv, hd]; needed where the layer has a mixer
-  at::Tensor lambda1 = {};               // []; needed where the mixer is static
-  const AttentionContext& sequence;
-  std::int64_t layer = 0;
-  bool returns_values = false;
-  Observer* observer = nullptr;          // sees the mix as the weights have it
-  Intervention* intervention = nullptr;  // without gradients alone
 };
 
 struct AttentionOutput {
@@ -51,12 +42,17 @@ struct AttentionOutput {
 // Causal grouped-query attention with optional qk-norm, rotary positions and a value mixer, u the normalised source:
 //   q = u Wq, k = u Wk, v = u Wv;  v' = mixer(v, v1);  q, k = RoPE(RMSNorm(q)), RoPE(RMSNorm(k))
 //   hidden = softmax(q k^T / sqrt(hd) + mask) v' Wo
-// One matrix product gives q, k, v and a gate's logits, one pass makes of them what the attention kernel reads.
+// Fused, one matrix product gives q, k, v and a gate's logits, and one pass makes of them what the attention kernel
+// reads.
 class AttentionImpl : public torch::nn::Module {
  public:
   // `mixer` is registered as value_residual_mixing; null: none.
   AttentionImpl(const AttentionOptions& options, std::shared_ptr<ValueMixer> mixer, const at::TensorOptions& tensors);
-  AttentionOutput forward(const AttentionInput& input);
+  // sources: one; with separate_sources those of queries, keys and values. residual: needed where there is a mixer.
+  AttentionOutput forward(const std::vector<AttentionSource>& sources, const ValueResidual& residual,
+                          const LayerContext& context);
+
+  const AttentionOptions& options() const { return options_; }
 
   Linear q_proj{nullptr};                    // [H hd, d]
   Linear k_proj{nullptr};                    // [H_kv hd, d]
@@ -66,12 +62,12 @@ class AttentionImpl : public torch::nn::Module {
   std::shared_ptr<ValueMixer> value_residual_mixing;
 
  private:
-  static void observe(const AttentionInput& input, const AttentionCore& core);
-  static void intervene(const AttentionInput& input, AttentionCore& core);
+  AttentionOutput fused_forward(const std::vector<AttentionSource>& sources, const ValueResidual& residual,
+                                const LayerContext& context);
 
   AttentionOptions options_;
-  std::vector<PackedWeight> projections_;  // one a source: [q | k | v | logits], or q, k, [v | logits]
-  PackedWeight output_;
+  std::vector<fused::PackedWeight> projections_;  // one a source: [q | k | v | logits], or q, k, [v | logits]
+  fused::PackedWeight output_;
 };
 TORCH_MODULE(Attention);
 

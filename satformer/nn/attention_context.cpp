@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "satformer/nn/rotary.h"
 #include "satformer/runtime/compute_dtype.h"
 #include "satformer/runtime/device.h"
 
@@ -74,20 +75,20 @@ std::optional<Documents> find_documents(const at::Tensor& document_ids) {
 
 AttentionContext make_attention_context(const at::Tensor& hidden, const at::Tensor& positions,
                                         const at::Tensor& document_ids, const AttentionContextOptions& options) {
-  const at::Tensor places =
+  const at::Tensor all_positions =
       positions.defined() ? positions : at::arange(hidden.size(1), hidden.options().dtype(at::kLong));
-  AttentionContext sequence{
-      .rotary = make_rotary_tables(places, options.head_dim, options.rope_theta, accumulate_dtype(hidden))};
-  if (document_ids.defined() && takes_documents(hidden, options.head_dim)) {
-    sequence.documents = find_documents(document_ids);
+  AttentionContext context{
+      .rotary = make_rotary_tables(all_positions, options.head_dim, options.rope_theta, accumulate_dtype(hidden))};
+  if (options.fused && document_ids.defined() && takes_documents(hidden, options.head_dim)) {
+    context.documents = find_documents(document_ids);
   }
-  if (sequence.documents) {
-    sequence.documents->offsets = to_device(sequence.documents->offsets, hidden.device());
-    sequence.window_size = options.window_size;
+  if (context.documents) {
+    context.documents->offsets = to_device(context.documents->offsets, hidden.device());
+    context.window_size = options.window_size;
   } else {
-    sequence.mask = make_mask(hidden, document_ids, options.window_size);
+    context.mask = make_mask(hidden, document_ids, options.window_size);
   }
-  return sequence;
+  return context;
 }
 
 }  // namespace satformer::nn

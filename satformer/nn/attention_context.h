@@ -1,35 +1,22 @@
 #pragma once
-// What all layers of one forward pass share: the rotation of each position, and who attends to whom.
+// Makes what all layers of one forward pass share: the rotation of each position, and who attends to whom.
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <optional>
 
-#include "satformer/nn/rotary.h"
+#include "satformer/fused/attention_context.h"
 
 namespace satformer::nn {
+
+using fused::AttentionContext;
+using fused::Documents;
 
 struct AttentionContextOptions {
   std::int64_t head_dim = 0;
   double rope_theta = 10000.0;
   std::optional<std::int64_t> window_size;  // token t attends to t - window_size + 1 .. t; absent: to 0 .. t
-};
-
-// Documents that follow one another in B rows of T tokens, none in more than one row.
-struct Documents {
-  at::Tensor offsets;  // int32 [n + 1]: where each begins among the B T tokens, then B T
-  std::int64_t longest = 0;
-};
-
-struct AttentionContext {
-  RotaryTables rotary;
-  // Added to the attention scores: 0 or -infinity, [T, T] or [B, 1, T, T]. Undefined: causal and nothing else, which
-  // the attention kernels know how to do without a mask.
-  at::Tensor mask = {};
-  // In place of a mask, where the attention kernel takes documents of any length (CUDA in bfloat16 or float16); then
-  // also the window, absent without one.
-  std::optional<Documents> documents = {};
-  std::optional<std::int64_t> window_size = {};
+  bool fused = true;                        // false: documents always as a mask
 };
 
 // hidden        [B, T, d]       what enters the first layer: gives size, device and dtype

@@ -11,16 +11,9 @@ DecoderBlockImpl::DecoderBlockImpl(const DecoderBlockOptions& options, std::shar
   mlp = register_module("mlp", MLP(MLPOptions{d, options.intermediate_size}, tensors));
 }
 
-DecoderBlockOutput DecoderBlockImpl::forward(const DecoderBlockInput& input) {
-  const AttentionOutput attention = attn->forward({.sources = {{input.hidden, attn_norm}},
-                                                   .first_values = input.first_values,
-                                                   .lambda1 = input.lambda1,
-                                                   .sequence = input.sequence,
-                                                   .layer = input.layer,
-                                                   .returns_values = input.returns_values,
-                                                   .observer = input.observer,
-                                                   .intervention = input.intervention});
-  return {mlp->forward({attention.sum, attention.hidden}, mlp_norm), attention.values};
+DecoderBlockOutput DecoderBlockImpl::forward(const DecoderBlockInput& input, const LayerContext& context) {
+  const AttentionOutput attention = attn->forward({{input.hidden, attn_norm}}, input.residual, context);
+  return {mlp->forward({attention.sum, attention.hidden}, mlp_norm, context), attention.values};
 }
 
 }  // namespace satformer::nn

@@ -1,4 +1,6 @@
 #pragma once
+// The pre-norm decoder block that most architectures are made of.
+#include <array>
 #include <cstdint>
 #include <memory>
 
@@ -14,20 +16,22 @@ struct DecoderBlockOptions {
 };
 
 struct DecoderBlockInput {
-  ResidualStream hidden;         // x [B, T, d]
-  at::Tensor first_values = {};  // v1 [B, T, H_kv, hd]; needed where the layer mixes values
-  at::Tensor lambda1 = {};       // []; needed where the mixer is static
-  const AttentionContext& sequence;
-  std::int64_t layer = 0;
-  bool returns_values = false;
-  Observer* observer = nullptr;
-  Intervention* intervention = nullptr;  // without gradients alone
+  ResidualStream hidden;        // x [B, T, d]
+  ValueResidual residual = {};  // needed where the layer mixes values
 };
 
 struct DecoderBlockOutput {
   ResidualStream hidden;  // [B, T, d]
   at::Tensor values;      // with returns_values: [B, T, H_kv, hd], this layer's raw values
 };
+
+// For fused::recompute_layer.
+inline std::array<at::Tensor*, 4> tensors_of(DecoderBlockInput& x) {
+  return {&x.hidden.sum, &x.hidden.pending, &x.residual.first_values, &x.residual.lambda1};
+}
+inline std::array<at::Tensor*, 3> tensors_of(DecoderBlockOutput& x) {
+  return {&x.hidden.sum, &x.hidden.pending, &x.values};
+}
 
 // The pre-norm block:
 //   x = x + Attention(RMSNorm(x))
@@ -36,7 +40,7 @@ class DecoderBlockImpl : public torch::nn::Module {
  public:
   DecoderBlockImpl(const DecoderBlockOptions& options, std::shared_ptr<ValueMixer> mixer,
                    const at::TensorOptions& tensors);
-  DecoderBlockOutput forward(const DecoderBlockInput& input);
+  DecoderBlockOutput forward(const DecoderBlockInput& input, const LayerContext& context);
 
   RMSNorm attn_norm{nullptr};
   Attention attn{nullptr};

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "csrc/ops/depth_weighted_sum.h"
+#include "csrc/ops/depth_weighted_sum_reference.h"
 #include "satformer/core/error.h"
 #include "satformer/fused/depth_sum.h"
 #include "satformer/fused/shared_gradient.h"
@@ -35,9 +35,15 @@ std::vector<at::Tensor> weights_of(const std::vector<RMSNorm>& norms) {
 
 }  // namespace
 
+std::vector<at::Tensor> sum_over_depth(const ops::DepthSum& sum, bool fused) {
+  return fused ? fused::sum_over_depth(sum) : ops::depth_weighted_sum_reference(sum);
+}
+
+at::Tensor for_later_layers(const at::Tensor& x, bool fused) { return fused ? fused::fan_out(x) : x; }
+
 void DepthHistory::add(const at::Tensor& x) {
-  hidden_.push_back(fan_out(x));
-  inverse_rms_.push_back(ops::inverse_rms(hidden_.back(), eps_));
+  const at::Tensor& added = hidden_.emplace_back(for_later_layers(x, fused_));
+  inverse_rms_.push_back(fused_ ? ops::inverse_rms(added, eps_) : ops::inverse_rms_reference(added, eps_));
 }
 
 DepthAggregateImpl::DepthAggregateImpl(const DepthAggregateOptions& options, const at::TensorOptions& tensors)
@@ -66,13 +72,13 @@ at::Tensor DepthAggregateImpl::weights(const DepthHistory& history) {
   return dynamic.unflatten(-1, {options_.num_ways, options_.num_sources}) + static_weight;
 }
 
-MuddInputs DepthAggregateImpl::forward(const DepthHistory& history, Observer* observer, std::int64_t layer) {
+MuddInputs DepthAggregateImpl::forward(const DepthHistory& history, const LayerContext& context) {
   require(static_cast<std::int64_t>(history.hidden().size()) == options_.num_sources,
           "depth aggregate: expected {} sources, got {}", options_.num_sources, history.hidden().size());
-  DepthSum sum;
+  ops::DepthSum sum;
   sum.sources = history.hidden();
   sum.weights = weights(history);
-  if (observer != nullptr) observer->depth_weights(layer, {.weights = sum.weights});
+  if (context.observer != nullptr) context.observer->depth_weights(context.layer, {.weights = sum.weights});
   if (options_.pre_post_norm) {
     sum.base = history.hidden().back();
     sum.source_norm_weights = weights_of(pre_da_norms);
@@ -80,7 +86,7 @@ MuddInputs DepthAggregateImpl::forward(const DepthHistory& history, Observer* ob
     sum.output_norm_weights = weights_of(post_da_norms);
     sum.output_norm_eps = options_.norm_eps;
   }
-  const std::vector<at::Tensor> streams = sum_over_depth(sum);
+  const std::vector<at::Tensor> streams = sum_over_depth(sum, context.fused);
   if (streams.size() == 1) return {.q = {}, .k = {}, .v = {}, .r = streams[0]};
   return {streams[0], streams[1], streams[2], streams[3]};
 }

@@ -1,24 +1,37 @@
 #pragma once
-// MUDDFormer's aggregation over depth (Xiao et al., arXiv 2502.12170, equations 6 to 8).
+// Sums over depth: the one of DenseFormer and MUDDFormer on either path, and MUDDFormer's aggregation (Xiao et al.,
+// arXiv 2502.12170, equations 6 to 8).
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "csrc/ops/depth_weighted_sum.h"
+#include "satformer/nn/layer_context.h"
 #include "satformer/nn/linear.h"
-#include "satformer/nn/observer.h"
 #include "satformer/nn/rms_norm.h"
 
 namespace satformer::nn {
+
+// ops::depth_weighted_sum. fused: fused::sum_over_depth. Else its composite definition, which is differentiable any
+// number of times.
+std::vector<at::Tensor> sum_over_depth(const ops::DepthSum& sum, bool fused);
+
+// x for the later layers that read it. fused: fused::fan_out. Else x itself.
+at::Tensor for_later_layers(const at::Tensor& x, bool fused);
 
 // The inputs of a block's attention and its residual, [B, T, d] each.
 struct MuddInputs {
   at::Tensor q, k, v, r;
 };
 
+// For fused::recompute_layer.
+inline std::array<at::Tensor*, 4> tensors_of(MuddInputs& x) { return {&x.r, &x.v, &x.k, &x.q}; }
+
 // The embedding and the blocks' outputs so far, each with its 1 / sqrt(mean(x^2) + eps): computed once, used by every
 // later aggregation.
 class DepthHistory {
  public:
-  explicit DepthHistory(double eps) : eps_(eps) {}
+  DepthHistory(double eps, bool fused) : eps_(eps), fused_(fused) {}
   void add(const at::Tensor& x);  // [B, T, d]
 
   const std::vector<at::Tensor>& hidden() const { return hidden_; }
@@ -26,6 +39,7 @@ class DepthHistory {
 
  private:
   double eps_;
+  bool fused_;
   std::vector<at::Tensor> hidden_, inverse_rms_;
 };
 
@@ -44,8 +58,8 @@ struct DepthAggregateOptions {
 class DepthAggregateImpl : public torch::nn::Module {
  public:
   DepthAggregateImpl(const DepthAggregateOptions& options, const at::TensorOptions& tensors);
-  // With one way only `r` is defined. The observer is shown w as the depth weights of `layer`.
-  MuddInputs forward(const DepthHistory& history, Observer* observer = nullptr, std::int64_t layer = 0);
+  // With one way only `r` is defined. The observer is shown w as the depth weights of the layer.
+  MuddInputs forward(const DepthHistory& history, const LayerContext& context);
 
   Linear w1{nullptr};                  // [K, d]
   Linear w2{nullptr};                  // [C l, K], row c l + j

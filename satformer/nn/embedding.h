@@ -1,4 +1,5 @@
 #pragma once
+// The token embedding.
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 

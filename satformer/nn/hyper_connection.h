@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "csrc/ops/hyper_connection.h"
+#include "satformer/fused/hyper_connection.h"
+#include "satformer/nn/layer_context.h"
 
 namespace satformer::nn {
 
@@ -20,7 +22,8 @@ struct HyperConnectionOptions {
   double norm_eps() const { return layer_norm ? 1e-5 : 1.1920929e-07; }
 };
 
-using ops::HyperConnectionRead;  // input: what the layer works on; mixed and beta: for write()
+using fused::HyperConnectionUse;  // a read, what it was read from and by which parameters
+using ops::HyperConnectionRead;   // input: what the layer works on; mixed and beta: for write()
 
 //   N = RMS(Hs)                                                            Hs [B, T, n, d]
 //   A = static_alpha + dynamic_alpha_scale tanh(N dynamic_alpha_proj)      [B, T, n, n + 1]
@@ -30,11 +33,12 @@ using ops::HyperConnectionRead;  // input: what the layer works on; mixed and be
 class HyperConnectionImpl : public torch::nn::Module {
  public:
   HyperConnectionImpl(const HyperConnectionOptions& options, const at::TensorOptions& tensors);
-  HyperConnectionRead read(const at::Tensor& streams);
-  // A [B, T, n, n + 1] of a read.
-  at::Tensor alpha(const HyperConnectionRead& read) const;
-  // Hs' from a read and the layer's output [B, T, d]; writes over read.mixed.
-  static at::Tensor write(HyperConnectionRead& read, const at::Tensor& output);
+  // On the plain path the composite definition, which is differentiable any number of times; so is write()'s.
+  HyperConnectionRead read(const at::Tensor& residual_streams, const LayerContext& context) const;
+  // A [B, T, n, n + 1] of a read, for observers: without the gradient of what it was read from.
+  static at::Tensor alpha(const HyperConnectionUse& use);
+  // Hs' from a read and the layer's output [B, T, d]; fused, it writes over read.mixed.
+  static at::Tensor write(HyperConnectionRead& read, const at::Tensor& output, const LayerContext& context);
 
   // static_alpha [n, n + 1] = [e_{k mod n} | I], static_beta [n] = 1, norm.weight [d] = 1, norm.bias [d] = 0 (layer
   // norm alone), dynamic_alpha_proj [d, n + 1] = 0, dynamic_beta_proj [d] = 0, both scales [1] = 0.01 at the start.
@@ -42,15 +46,9 @@ class HyperConnectionImpl : public torch::nn::Module {
 };
 TORCH_MODULE(HyperConnection);
 
-// A read and what it was read from, where by `connection`.
-struct HyperConnectionUse {
-  at::Tensor streams;
-  HyperConnection connection;
-  HyperConnectionRead read;
-};
-
-// next->read(connection->write(read, output)). The streams between the two are not kept: the backward pass makes them
-// again from `use.streams`, which the first read keeps in any case. Differentiable once.
-HyperConnectionRead write_and_read(HyperConnectionUse& use, const at::Tensor& output, const HyperConnection& next);
+// next->read(write(use.read, output)). Fused
+// (fused::write_and_read) the streams between the two are not kept, and the result has none.
+HyperConnectionUse write_and_read(HyperConnectionUse& use, const at::Tensor& output, const HyperConnection& next,
+                                  const LayerContext& context);
 
 }  // namespace satformer::nn

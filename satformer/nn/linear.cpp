@@ -4,6 +4,8 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/zeros.h>
 
+#include <utility>
+
 namespace satformer::nn {
 
 LinearImpl::LinearImpl(const LinearOptions& options, const at::TensorOptions& tensors) : decays(options.decays) {
@@ -12,5 +14,11 @@ LinearImpl::LinearImpl(const LinearOptions& options, const at::TensorOptions& te
 }
 
 at::Tensor LinearImpl::forward(const at::Tensor& x) { return at::linear(x, weight, bias); }
+
+fused::PackedWeight packed_weight(const std::vector<Linear>& layers) {
+  std::vector<fused::LinearParameters> parameters;
+  for (const Linear& layer : layers) parameters.push_back({layer->weight, layer->bias});
+  return fused::PackedWeight(std::move(parameters));
+}
 
 }  // namespace satformer::nn

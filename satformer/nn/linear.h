@@ -1,8 +1,12 @@
 #pragma once
+// Linear layers, by themselves and several as one product.
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <vector>
+
+#include "satformer/fused/packed_weight.h"
 
 namespace satformer::nn {
 
@@ -25,5 +29,8 @@ class LinearImpl : public torch::nn::Module {
   bool decays;        // LinearOptions::decays
 };
 TORCH_MODULE(Linear);
+
+// The layers' weights for one product (fused::PackedWeight), in this order.
+fused::PackedWeight packed_weight(const std::vector<Linear>& layers);
 
 }  // namespace satformer::nn

@@ -11,7 +11,7 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
   return std::get<0>(ops::rms_norm(x, weight, eps, compute_dtype(x)));
 }
 
-at::Tensor RMSNormImpl::forward(const ResidualStream& x) {
+at::Tensor RMSNormImpl::forward(const ResidualStream& x) const {
   if (!x.pending.defined()) return forward(x.sum);
   return std::get<1>(ops::add_rms_norm(x.sum, x.pending, weight, eps_, compute_dtype(x.sum)));
 }

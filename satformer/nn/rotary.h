@@ -8,12 +8,11 @@
 
 #include <cstdint>
 
+#include "satformer/fused/attention_context.h"
+
 namespace satformer::nn {
 
-struct RotaryTables {
-  at::Tensor cos;  // [T, 1, hd/2] or, with positions of each batch row, [B, T, 1, hd/2]
-  at::Tensor sin;
-};
+using fused::RotaryTables;
 
 // positions: int64 [T] or [B, T]. Angles are computed in float64; `dtype` is the tables': float32 or float64.
 RotaryTables make_rotary_tables(const at::Tensor& positions, std::int64_t head_dim, double theta, at::ScalarType dtype);

@@ -43,6 +43,7 @@ struct TrainingConfig {
   double grad_clip = 1.0;      // 0: off
   std::string dtype = "auto";  // auto, float32, bfloat16
   bool gradient_checkpointing = false;
+  bool fused = true;  // false: the plain path (docs/architectures.md)
   bool cuda_graph = false;
   std::int64_t max_skipped_steps = 10;
 

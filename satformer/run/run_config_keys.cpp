@@ -56,6 +56,8 @@ std::vector<ConfigKey<TrainingConfig>> training_rows() {
       {"dtype", &C::dtype,
        "float32, bfloat16 (autocast, parameters stay float32), auto: bfloat16 where the device has it"},
       {"gradient_checkpointing", &C::gradient_checkpointing, "recompute blocks in the backward pass to save memory"},
+      {"fused", &C::fused,
+       "fused layers, for speed; false: the same model from plain operators under ordinary autograd"},
       {"cuda_graph", &C::cuda_graph,
        "run a micro-batch's forward and backward pass as one CUDA graph; not with data.document_mask"},
       {"max_skipped_steps", &C::max_skipped_steps,

@@ -2,7 +2,7 @@
 
 #include <ATen/autocast_mode.h>
 
-namespace satformer::nn {
+namespace satformer {
 
 at::ScalarType compute_dtype(const at::Tensor& x) {
   const at::DeviceType device = x.device().type();
@@ -11,4 +11,4 @@ at::ScalarType compute_dtype(const at::Tensor& x) {
   return at::autocast::get_autocast_dtype(device);
 }
 
-}  // namespace satformer::nn
+}  // namespace satformer

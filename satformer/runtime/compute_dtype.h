@@ -1,7 +1,8 @@
 #pragma once
+// The dtypes in which a tensor takes part in a model, by its own dtype and autocast.
 #include <ATen/core/Tensor.h>
 
-namespace satformer::nn {
+namespace satformer {
 
 // What matrix products of x run in: autocast's dtype where autocast is on for x's device, else x's own.
 at::ScalarType compute_dtype(const at::Tensor& x);
@@ -11,4 +12,4 @@ inline at::ScalarType accumulate_dtype(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-}  // namespace satformer::nn
+}  // namespace satformer

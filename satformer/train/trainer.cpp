@@ -68,6 +68,7 @@ void Trainer::make_model_and_optimizer() {
   model_->to(options_.device);
   model_->train();
   model_->set_activation_checkpointing(training.gradient_checkpointing);
+  model_->set_fused(training.fused);
   const std::vector<optim::NamedParameter> parameters = named_parameters(*model_);
   const auto owned =
       config_.distributed.shard_optimizer ? std::optional(world_.partition(model_->num_parameters())) : std::nullopt;

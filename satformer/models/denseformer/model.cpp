@@ -3,9 +3,8 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
-#include "satformer/fused/depth_sum.h"
-#include "satformer/fused/shared_gradient.h"
 #include "satformer/models/architecture_list.h"
+#include "satformer/nn/depth_aggregate.h"
 
 namespace satformer::models {
 
@@ -25,12 +24,13 @@ DenseFormer::DenseFormer(const ModelConfig& config, const c10::TensorOptions& te
 }
 
 at::Tensor DenseFormer::hidden_states(const ModelInput& input, nn::Observer* observer) {
-  std::vector<at::Tensor> outputs{nn::fan_out(embed(input))};
-  const nn::AttentionContext sequence = make_attention_context(outputs[0], input);
+  std::vector<at::Tensor> outputs{nn::for_later_layers(embed(input), fused())};
+  nn::LayerContext context = make_context(outputs[0], input, observer);
   at::Tensor y = outputs[0];
   for (std::int64_t i = 0; i < num_layers(); ++i) {
-    const auto block = run_layer({.hidden = {y}, .sequence = sequence, .layer = i, .observer = observer});
-    outputs.push_back(nn::fan_out(block.hidden.value()));
+    context.layer = i;
+    const at::Tensor x = run_block({.hidden = {y}}, context).hidden.value();
+    outputs.push_back(nn::for_later_layers(x, fused()));
     y = average(i, outputs);
     const at::Tensor& alpha = alphas_[static_cast<std::size_t>(i)];
     if (observer != nullptr && alpha.defined()) {
@@ -45,13 +45,13 @@ at::Tensor DenseFormer::hidden_states(const ModelInput& input, nn::Observer* obs
 at::Tensor DenseFormer::average(std::int64_t layer, const std::vector<at::Tensor>& outputs) {
   const at::Tensor& alpha = alphas_[static_cast<std::size_t>(layer)];
   if (!alpha.defined()) return outputs.back();
-  nn::DepthSum sum;  // oldest first, like the weights
+  ops::DepthSum sum;  // oldest first, like the weights
   sum.weights = alpha;
   const std::int64_t dilation = config().dwa_dilation;
   for (std::int64_t j = (layer + 1) % dilation; j <= layer + 1; j += dilation) {
     sum.sources.push_back(outputs[static_cast<std::size_t>(j)]);
   }
-  return nn::sum_over_depth(sum).front();
+  return nn::sum_over_depth(sum, fused()).front();
 }
 
 std::shared_ptr<LanguageModel> make_denseformer(const ModelConfig& config, const c10::TensorOptions& tensors) {

@@ -1,4 +1,5 @@
 #pragma once
+// DenseFormer.
 #include "satformer/models/decoder.h"
 
 namespace satformer::models {

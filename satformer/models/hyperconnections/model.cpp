@@ -21,21 +21,20 @@ HyperConnectionBlockImpl::HyperConnectionBlockImpl(const nn::DecoderBlockOptions
   mlp_hc = register_module("mlp_hc", nn::HyperConnection(mlp_connection, tensors));
 }
 
-at::Tensor HyperConnectionBlockImpl::forward(const at::Tensor& streams, const nn::AttentionContext& sequence,
-                                             std::int64_t layer, nn::Observer* observer) {
-  nn::HyperConnectionUse attention{streams, attn_hc, attn_hc->read(streams)};
-  if (observer != nullptr) {
-    observer->hyper_connection(2 * layer, {attn_hc->alpha(attention.read), attention.read.beta});
-  }
+at::Tensor HyperConnectionBlockImpl::forward(const at::Tensor& residual_streams, const nn::LayerContext& context) {
+  const auto show = [&context](std::int64_t module, const nn::HyperConnectionUse& use) {
+    if (context.observer == nullptr) return;
+    context.observer->hyper_connection(2 * context.layer + module,
+                                       {nn::HyperConnectionImpl::alpha(use), use.read.beta});
+  };
+  nn::HyperConnectionUse attention{residual_streams, attn_hc->parameters, attn_hc->read(residual_streams, context)};
+  show(0, attention);
   const nn::ResidualStream attention_input{attention.read.input};
-  const at::Tensor attended =
-      attn->forward({.sources = {{attention_input, attn_norm}}, .sequence = sequence, .layer = layer}).hidden;
-  nn::HyperConnectionRead feed_forward = nn::write_and_read(attention, attended, mlp_hc);
-  if (observer != nullptr) {
-    observer->hyper_connection(2 * layer + 1, {mlp_hc->alpha(feed_forward), feed_forward.beta});
-  }
-  const at::Tensor fed = mlp->forward({feed_forward.input}, mlp_norm).pending;
-  return nn::HyperConnectionImpl::write(feed_forward, fed);
+  const at::Tensor attended = attn->forward({{attention_input, attn_norm}}, {}, context).hidden;
+  nn::HyperConnectionUse feed_forward = nn::write_and_read(attention, attended, mlp_hc, context);
+  show(1, feed_forward);
+  const at::Tensor fed = mlp->forward({feed_forward.read.input}, mlp_norm, context).pending;
+  return nn::HyperConnectionImpl::write(feed_forward.read, fed, context);
 }
 
 HyperConnections::HyperConnections(const ModelConfig& config, const c10::TensorOptions& tensors)
@@ -63,19 +62,16 @@ double HyperConnections::initial_std(std::string_view name) const {
 
 at::Tensor HyperConnections::hidden_states(const ModelInput& input, nn::Observer* observer) {
   const at::Tensor x = embed(input);
-  const nn::AttentionContext sequence = make_attention_context(x, input);
-  at::Tensor streams = x.unsqueeze(2).repeat({1, 1, config().expansion_rate, 1});
+  nn::LayerContext context = make_context(x, input, observer);
+  at::Tensor residual_streams = x.unsqueeze(2).repeat({1, 1, config().expansion_rate, 1});
   for (std::int64_t i = 0; i < num_layers(); ++i) {
-    HyperConnectionBlock block = blocks_[static_cast<std::size_t>(i)];
-    const nn::Segment segment = [block, sequence, i, observer](const std::vector<at::Tensor>& inputs) mutable {
-      return std::vector<at::Tensor>{block->forward(inputs[0], sequence, i, observer)};
-    };
-    streams = run_segment(segment, {streams}, *block, observer).front();
+    context.layer = i;
+    residual_streams = run(blocks_[static_cast<std::size_t>(i)], residual_streams, context);
     if (observer == nullptr) continue;
-    observer->hidden(i, streams.sum(2));
-    observer->named(fmt::format("hyper.{}", i), streams);
+    observer->hidden(i, residual_streams.sum(2));
+    observer->named(fmt::format("hyper.{}", i), residual_streams);
   }
-  return final_norm({streams.sum(2)}, observer);
+  return final_norm({residual_streams.sum(2)}, observer);
 }
 
 std::shared_ptr<LanguageModel> make_hyperconnections(const ModelConfig& config, const c10::TensorOptions& tensors) {

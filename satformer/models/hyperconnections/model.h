@@ -1,5 +1,7 @@
 #pragma once
+// HyperConnections.
 #include "satformer/models/decoder.h"
+#include "satformer/nn/decoder_block.h"
 #include "satformer/nn/hyper_connection.h"
 
 namespace satformer::models {
@@ -8,9 +10,8 @@ class HyperConnectionBlockImpl : public torch::nn::Module {
  public:
   HyperConnectionBlockImpl(const nn::DecoderBlockOptions& options, const nn::HyperConnectionOptions& attention,
                            const nn::HyperConnectionOptions& mlp, const at::TensorOptions& tensors);
-  // streams [B, T, n, d] -> the same
-  at::Tensor forward(const at::Tensor& streams, const nn::AttentionContext& sequence, std::int64_t layer,
-                     nn::Observer* observer);
+  // residual_streams [B, T, n, d] -> the same
+  at::Tensor forward(const at::Tensor& residual_streams, const nn::LayerContext& context);
 
   nn::RMSNorm attn_norm{nullptr};
   nn::Attention attn{nullptr};

@@ -21,12 +21,11 @@ MUDDBlockImpl::MUDDBlockImpl(const MUDDBlockOptions& options, const at::TensorOp
   da = register_module("da", nn::DepthAggregate(options.aggregate, tensors));
 }
 
-at::Tensor MUDDBlockImpl::forward(const nn::MuddInputs& streams, const nn::AttentionContext& sequence,
-                                  std::int64_t layer) {
-  const nn::ResidualStream q{streams.q}, k{streams.k}, v{streams.v};
-  const nn::AttentionOutput attention = attn->forward(
-      {.sources = {{q, attn_norm_q}, {k, attn_norm_k}, {v, attn_norm_v}}, .sequence = sequence, .layer = layer});
-  return mlp->forward({streams.r, attention.hidden}, mlp_norm).value();
+at::Tensor MUDDBlockImpl::forward(const nn::MuddInputs& inputs, const nn::LayerContext& context) {
+  const nn::ResidualStream q{inputs.q}, k{inputs.k}, v{inputs.v};
+  const nn::AttentionOutput attention =
+      attn->forward({{q, attn_norm_q}, {k, attn_norm_k}, {v, attn_norm_v}}, {}, context);
+  return mlp->forward({inputs.r, attention.hidden}, mlp_norm, context).value();
 }
 
 MUDDFormer::MUDDFormer(const ModelConfig& config, const c10::TensorOptions& tensors) : Decoder(config, tensors) {
@@ -55,26 +54,22 @@ double MUDDFormer::initial_std(std::string_view name) const {
 
 at::Tensor MUDDFormer::hidden_states(const ModelInput& input, nn::Observer* observer) {
   const at::Tensor x = embed(input);
-  const nn::AttentionContext sequence = make_attention_context(x, input);
-  nn::DepthHistory history(config().norm_eps);
+  nn::LayerContext context = make_context(x, input, observer);
+  nn::DepthHistory history(config().norm_eps, fused());
   history.add(x);
-  nn::MuddInputs streams{x, x, x, x};
+  nn::MuddInputs inputs{x, x, x, x};
   for (std::int64_t i = 0; i < num_layers(); ++i) {
-    MUDDBlock block = blocks_[static_cast<std::size_t>(i)];
-    // In the order in which the backward pass reaches them, so that recomputation adds up the gradients alike.
-    const nn::Segment segment = [block, sequence, i](const std::vector<at::Tensor>& inputs) mutable {
-      return std::vector<at::Tensor>{block->forward({inputs[3], inputs[2], inputs[1], inputs[0]}, sequence, i)};
-    };
-    const at::Tensor hidden =
-        run_segment(segment, {streams.r, streams.v, streams.k, streams.q}, *block, observer).front();
+    MUDDBlock& block = blocks_[static_cast<std::size_t>(i)];
+    context.layer = i;
+    const at::Tensor hidden = run(block, inputs, context);
     if (observer != nullptr) observer->hidden(i, hidden);
     history.add(hidden);
-    streams = block->da->forward(history, observer, i);
-    if (observer != nullptr && streams.q.defined()) {
-      observer->named(fmt::format("streams.{}", i), at::stack({streams.q, streams.k, streams.v, streams.r}));
+    inputs = block->da->forward(history, context);
+    if (observer != nullptr && inputs.q.defined()) {
+      observer->named(fmt::format("streams.{}", i), at::stack({inputs.q, inputs.k, inputs.v, inputs.r}));
     }
   }
-  return final_norm({streams.r}, observer);
+  return final_norm({inputs.r}, observer);
 }
 
 std::shared_ptr<LanguageModel> make_muddformer(const ModelConfig& config, const c10::TensorOptions& tensors) {

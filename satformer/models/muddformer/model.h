@@ -1,4 +1,5 @@
 #pragma once
+// MUDDFormer.
 #include "satformer/models/decoder.h"
 #include "satformer/nn/depth_aggregate.h"
 
@@ -16,8 +17,8 @@ struct MUDDBlockOptions {
 class MUDDBlockImpl : public torch::nn::Module {
  public:
   MUDDBlockImpl(const MUDDBlockOptions& options, const at::TensorOptions& tensors);
-  // streams q, k, v, r [B, T, d] each -> X [B, T, d]
-  at::Tensor forward(const nn::MuddInputs& streams, const nn::AttentionContext& sequence, std::int64_t layer);
+  // q, k, v, r [B, T, d] each -> X [B, T, d]
+  at::Tensor forward(const nn::MuddInputs& inputs, const nn::LayerContext& context);
 
   nn::RMSNorm attn_norm_q{nullptr}, attn_norm_k{nullptr}, attn_norm_v{nullptr};
   nn::Attention attn{nullptr};

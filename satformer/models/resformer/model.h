@@ -1,4 +1,5 @@
 #pragma once
+// ResFormer.
 #include <optional>
 
 #include "satformer/models/decoder.h"

@@ -1,4 +1,5 @@
 #pragma once
+// SATFormer.
 #include "satformer/models/decoder.h"
 
 namespace satformer::models {

@@ -1,4 +1,5 @@
 #pragma once
+// The Transformer: what the other architectures are compared with.
 #include "satformer/models/decoder.h"
 
 namespace satformer::models {

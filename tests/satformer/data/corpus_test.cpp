@@ -2,7 +2,7 @@
 
 #include "satformer/data/byte_source.h"
 #include "satformer/data/text_source.h"
-#include "satformer/data/utf8.h"
+#include "satformer/core/utf8.h"
 #include "tests/paths.h"
 #include "tests/satformer/data/support.h"
 

@@ -9,26 +9,24 @@
 namespace satformer {
 namespace {
 
-using nn::Linear;
-using nn::LinearOptions;
-using nn::PackedWeight;
+using fused::LinearParameters;
+using fused::PackedWeight;
 
-std::vector<Linear> make_layers(std::int64_t in, const std::vector<std::int64_t>& out, bool bias,
-                                at::ScalarType dtype) {
-  std::vector<Linear> layers;
+std::vector<LinearParameters> make_layers(std::int64_t in, const std::vector<std::int64_t>& out, bool bias,
+                                          at::ScalarType dtype) {
+  std::vector<LinearParameters> layers;
   for (std::size_t i = 0; i < out.size(); ++i) {
+    LinearParameters& layer = layers.emplace_back();
+    layer.weight = at::randn({out[i], in}, dtype).requires_grad_(true);
     // The second layer never has a bias: a pack may mix both kinds.
-    Linear layer(LinearOptions{in, out[i], bias && i != 1}, at::TensorOptions(dtype));
-    const at::NoGradGuard no_grad;
-    for (at::Tensor& parameter : layer->parameters()) parameter.normal_();
-    layers.push_back(layer);
+    if (bias && i != 1) layer.bias = at::randn({out[i]}, dtype).requires_grad_(true);
   }
   return layers;
 }
 
-at::Tensor separate_products(const at::Tensor& x, const std::vector<Linear>& layers) {
+at::Tensor separate_products(const at::Tensor& x, const std::vector<LinearParameters>& layers) {
   std::vector<at::Tensor> parts;
-  for (const Linear& layer : layers) parts.push_back(at::linear(x, layer->weight, layer->bias));
+  for (const LinearParameters& layer : layers) parts.push_back(at::linear(x, layer.weight, layer.bias));
   return at::cat(parts, -1);
 }
 
@@ -52,19 +50,19 @@ void check_same(const std::vector<at::Tensor>& found, const std::vector<at::Tens
 
 }  // namespace
 
-TEST_CASE("packed weights are the layers' own memory", "[nn]") {
+TEST_CASE("packed weights are the layers' own memory", "[fused]") {
   auto layers = make_layers(5, {3, 4, 1}, true, at::kFloat);
   PackedWeight packed(layers);
-  const at::Tensor expected = at::cat({layers[0]->weight, layers[1]->weight, layers[2]->weight}).detach();
+  const at::Tensor expected = at::cat({layers[0].weight, layers[1].weight, layers[2].weight}).detach();
   const at::Tensor whole = packed.weight(at::kFloat);
   CHECK(at::equal(whole, expected));
   CHECK(!whole.requires_grad());
-  CHECK(layers[1]->weight.requires_grad());
-  CHECK(layers[1]->weight.is_leaf());
-  CHECK(whole.data_ptr() == layers[0]->weight.data_ptr());
+  CHECK(layers[1].weight.requires_grad());
+  CHECK(layers[1].weight.is_leaf());
+  CHECK(whole.data_ptr() == layers[0].weight.data_ptr());
   {
     const at::NoGradGuard no_grad;
-    layers[2]->weight.fill_(7);
+    layers[2].weight.fill_(7);
   }
   CHECK(packed.weight(at::kFloat)[7].eq(7).all().item<bool>());
   CHECK(packed.weight(at::kFloat).data_ptr() == whole.data_ptr());
@@ -76,34 +74,37 @@ TEST_CASE("packed weights are the layers' own memory", "[nn]") {
   CHECK(packed.weight(at::kBFloat16).data_ptr() == cast.data_ptr());
   {
     const at::NoGradGuard no_grad;
-    layers[0]->weight.fill_(3);
+    layers[0].weight.fill_(3);
   }
   CHECK(packed.weight(at::kBFloat16)[0].eq(3).all().item<bool>());
 
   // After a move every parameter has its own memory; the next use packs them again, values unchanged.
-  for (Linear& layer : layers) layer->to(at::kDouble);
+  for (const LinearParameters& layer : layers) {
+    layer.weight.set_data(layer.weight.detach().to(at::kDouble));
+    if (layer.bias.defined()) layer.bias.set_data(layer.bias.detach().to(at::kDouble));
+  }
   const at::Tensor moved = packed.weight(at::kDouble);
-  CHECK(moved.data_ptr() == layers[0]->weight.data_ptr());
+  CHECK(moved.data_ptr() == layers[0].weight.data_ptr());
   CHECK(moved[7].eq(7).all().item<bool>());
   CHECK(moved[0].eq(3).all().item<bool>());
 }
 
-TEST_CASE("norm_linear is norm and products", "[nn]") {
+TEST_CASE("norm_linear is norm and products", "[fused]") {
   for (const bool bias : {false, true}) {
     for (const bool pending : {false, true}) {
       for (const std::int64_t T : {0, 1, 7}) {
         INFO("bias " << bias << ", pending " << pending << ", T " << T);
         const auto layers = make_layers(6, {4, 2, 3}, bias, at::kDouble);
         PackedWeight packed(layers);
-        nn::RMSNorm norm(nn::RMSNormOptions{6, 0.01}, at::TensorOptions(at::kDouble));
+        const fused::Norm norm{at::randn({6}, at::kDouble).requires_grad_(true), 0.01};
         const at::Tensor x = at::randn({2, T, 6}, at::kDouble).requires_grad_(true);
         const at::Tensor added = at::randn({2, T, 6}, at::kDouble).requires_grad_(true);
-        const nn::NormLinearOutput found = nn::norm_linear({x, pending ? added : at::Tensor()}, norm, packed);
+        const fused::NormLinearOutput found = fused::norm_linear({x, pending ? added : at::Tensor()}, norm, packed);
         const at::Tensor sum = pending ? x + added : x;
-        const at::Tensor y = separate_products(plain_norm(sum, norm->weight, 0.01), layers);
+        const at::Tensor y = separate_products(plain_norm(sum, norm.weight, 0.01), layers);
         check_same({found.sum, found.y}, {sum, y}, 1e-12);
         const at::Tensor g1 = at::randn_like(sum), g2 = at::randn_like(y);
-        std::vector<at::Tensor> inputs{x, norm->weight};
+        std::vector<at::Tensor> inputs{x, norm.weight};
         if (pending) inputs.push_back(added);
         for (const at::Tensor& parameter : packed.parameters()) inputs.push_back(parameter);
         check_same(torch::autograd::grad({(found.sum * g1).sum() + (found.y * g2).sum()}, inputs),
@@ -113,7 +114,7 @@ TEST_CASE("norm_linear is norm and products", "[nn]") {
   }
 }
 
-TEST_CASE("swiglu_linear and packed_linear are their formulas", "[nn]") {
+TEST_CASE("swiglu_linear and packed_linear are their formulas", "[fused]") {
   for (const std::int64_t T : {0, 1, 5}) {
     const auto layers = make_layers(3, {4}, false, at::kDouble);
     PackedWeight packed(layers);
@@ -121,15 +122,15 @@ TEST_CASE("swiglu_linear and packed_linear are their formulas", "[nn]") {
     const at::Tensor gate = x.slice(-1, 0, 3), up = x.slice(-1, 3);
     const at::Tensor active = gate * at::sigmoid(gate) * up;
     const at::Tensor g = at::randn({2, T, 4}, at::kDouble);
-    const at::Tensor found = nn::swiglu_linear(x, packed), wanted = at::linear(active, layers[0]->weight);
+    const at::Tensor found = fused::swiglu_linear(x, packed), wanted = at::linear(active, layers[0].weight);
     check_same({found}, {wanted}, 1e-12);
-    const std::vector<at::Tensor> inputs{x, layers[0]->weight};
+    const std::vector<at::Tensor> inputs{x, layers[0].weight};
     check_same(torch::autograd::grad({(found * g).sum()}, inputs), torch::autograd::grad({(wanted * g).sum()}, inputs),
                1e-11);
     const at::Tensor narrow = at::randn({2, T, 3}, at::kDouble).requires_grad_(true);
-    const at::Tensor plain = nn::packed_linear(narrow, packed), reference = at::linear(narrow, layers[0]->weight);
+    const at::Tensor plain = fused::packed_linear(narrow, packed), reference = at::linear(narrow, layers[0].weight);
     check_same({plain}, {reference}, 1e-12);
-    const std::vector<at::Tensor> others{narrow, layers[0]->weight};
+    const std::vector<at::Tensor> others{narrow, layers[0].weight};
     check_same(torch::autograd::grad({(plain * g).sum()}, others),
                torch::autograd::grad({(reference * g).sum()}, others), 1e-11);
   }

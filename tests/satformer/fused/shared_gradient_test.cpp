@@ -12,7 +12,7 @@
 #include "satformer/fused/recompute.h"
 #include "tests/catch.h"
 
-namespace satformer::nn {
+namespace satformer::fused {
 namespace {
 
 using torch::autograd::variable_list;
@@ -41,7 +41,7 @@ struct Depth {
         sum.weights = weights[l];
         return sum_over_depth(sum);
       };
-      y = (checkpointed ? checkpoint(layer, outputs, {weights[l]}) : layer(outputs)).front() * scales[l];
+      y = (checkpointed ? recompute(layer, outputs, {weights[l]}) : layer(outputs)).front() * scales[l];
       outputs.push_back(remember(y * y));
     }
     return (y.to(at::kDouble) * y.to(at::kDouble)).sum();
@@ -69,7 +69,7 @@ double largest_difference(const variable_list& a, const variable_list& b) {
 
 }  // namespace
 
-TEST_CASE("gradients through shared buffers are those of autograd", "[nn]") {
+TEST_CASE("gradients through shared buffers are those of autograd", "[fused]") {
   const Depth depth(at::kDouble);
   const variable_list expected = torch::autograd::grad({depth.run(false, false)}, depth.leaves());
   for (const bool checkpointed : {false, true}) {
@@ -78,7 +78,7 @@ TEST_CASE("gradients through shared buffers are those of autograd", "[nn]") {
   }
 }
 
-TEST_CASE("a shared buffer is empty after every backward pass", "[nn]") {
+TEST_CASE("a shared buffer is empty after every backward pass", "[fused]") {
   const Depth depth(at::kDouble);
   const at::Tensor loss = depth.run(true, false);
   const variable_list first = torch::autograd::grad({loss}, depth.leaves(), {}, /*retain_graph=*/true);
@@ -88,7 +88,7 @@ TEST_CASE("a shared buffer is empty after every backward pass", "[nn]") {
   for (std::size_t i = 0; i < first.size(); ++i) CHECK(at::equal(first[i], second[i]));
 }
 
-TEST_CASE("readers that know no buffer are served as ever", "[nn]") {
+TEST_CASE("readers that know no buffer get theirs by autograd", "[fused]") {
   const at::Tensor x = at::randn({3, 4}, at::kDouble).requires_grad_();
   const at::Tensor shared = fan_out(x);
   CHECK(shared_gradient(shared));
@@ -104,4 +104,4 @@ TEST_CASE("readers that know no buffer are served as ever", "[nn]") {
   CHECK_FALSE(shared_gradient(at::Tensor()));
 }
 
-}  // namespace satformer::nn
+}  // namespace satformer::fused

@@ -1,6 +1,8 @@
 // Whole models on a GPU under bfloat16 autocast, against the CPU in float32. Names end in _CUDA for scripts/gpu_check.
 #include <ATen/ATen.h>
 
+#include <utility>
+
 #include "satformer/models/architectures.h"
 #include "satformer/runtime/precision.h"
 #include "tests/csrc/cuda_support.h"
@@ -23,17 +25,18 @@ double difference_from(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-// The documents of document_input() go to flash attention one by one there, and through a mask here.
+// Fused, the documents of document_input() go to flash attention one by one there, and through a mask here.
 TEST_CASE("model_CUDA: losses and gradients, documents and windows", "[models][cuda]") {
   if (!tests::has_cuda()) return;
   for (const models::Architecture& architecture : models::architectures()) {
-    for (const bool windowed : {false, true}) {
-      INFO(architecture.name << (windowed ? ", windowed" : ""));
+    for (const auto& [windowed, fused] : {std::pair{false, true}, {true, true}, {false, false}, {true, false}}) {
+      INFO(architecture.name << (windowed ? ", windowed" : "") << (fused ? "" : ", plain"));
       nlohmann::json keys = {{"hidden_size", 64}, {"num_kv_heads", 2}, {"value_residual_gate", "sigmoid"}};
       if (windowed) keys["window_size"] = 3;
       const ModelConfig config = small_config(architecture.name, keys);
       const auto single = random_model(config, at::kFloat), mixed = random_model(config, at::kFloat);
       mixed->to(at::kCUDA);
+      mixed->set_fused(fused);
       const ModelInput input = document_input(config);
       const ModelInput there{input.input_ids.cuda(), input.positions.defined() ? input.positions.cuda() : at::Tensor(),
                              input.document_ids};

@@ -4,7 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 
-namespace satformer::nn {
+namespace satformer::fused {
 
 struct ResidualStream {
   at::Tensor sum;           // [B, T, d]
@@ -13,4 +13,4 @@ struct ResidualStream {
   at::Tensor value() const { return pending.defined() ? sum + pending : sum; }
 };
 
-}  // namespace satformer::nn
+}  // namespace satformer::fused
