@@ -15,8 +15,8 @@
 
 #include "csrc/ops/adamw_reference.h"
 #include "tests/csrc/cuda_support.h"
-#include "tests/csrc/gated_value_mix_support.h"
 #include "tests/csrc/operator_support.h"
+#include "tests/support/tolerances.h"
 
 namespace satformer::tests::adamw {
 namespace {

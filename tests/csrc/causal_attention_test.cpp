@@ -22,8 +22,8 @@
 #include "csrc/ops/causal_attention.h"
 #include "csrc/ops/causal_attention_reference.h"
 #include "tests/catch.h"
-#include "tests/csrc/gated_value_mix_support.h"
 #include "tests/csrc/operator_support.h"
+#include "tests/support/tolerances.h"
 
 namespace satformer::tests::causal_attention_tests {
 namespace {

@@ -85,8 +85,8 @@ TEST_CASE("depth_weighted_sum_CUDA: repeated runs, and sources' gradients that a
     c.per_token = per_token;
     const ops::DepthSum sum = on(at::kCUDA, make_depth_sum(c, 4));
     const std::vector<at::Tensor> grads = on(at::kCUDA, make_depth_grads(c, 4));
-    const auto first = flattened(ops::depth_weighted_sum_backward(grads, sum)),
-               second = flattened(ops::depth_weighted_sum_backward(grads, sum));
+    const auto first = ops::tensors_of(ops::depth_weighted_sum_backward(grads, sum)),
+               second = ops::tensors_of(ops::depth_weighted_sum_backward(grads, sum));
     for (std::size_t i = 0; i < first.size(); ++i) CHECK(at::equal(first[i], second[i]));
     std::vector<at::Tensor> buffers;
     for (const at::Tensor& x : sum.sources) buffers.push_back(at::zeros_like(x));

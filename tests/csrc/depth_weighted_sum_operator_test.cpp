@@ -204,7 +204,7 @@ TEST_CASE("depth_weighted_sum: any number of threads gives the same bits", "[ops
     const std::vector<at::Tensor> grads = make_depth_grads(c, 4);
     const auto runs = with_threads([&] {
       std::vector<at::Tensor> result = ops::depth_weighted_sum(sum);
-      const std::vector<at::Tensor> gradients = flattened(ops::depth_weighted_sum_backward(grads, sum));
+      const std::vector<at::Tensor> gradients = ops::tensors_of(ops::depth_weighted_sum_backward(grads, sum));
       result.insert(result.end(), gradients.begin(), gradients.end());
       return result;
     });

@@ -16,8 +16,8 @@
 #include "tests/catch.h"
 #include "tests/csrc/cuda_support.h"
 #include "tests/csrc/dense_support.h"
-#include "tests/csrc/gated_value_mix_support.h"
 #include "tests/csrc/operator_support.h"
+#include "tests/support/tolerances.h"
 
 namespace satformer::tests {
 
@@ -59,62 +59,6 @@ std::vector<at::Tensor> to_double(const std::vector<at::Tensor>& list) {
   std::vector<at::Tensor> result;
   for (const at::Tensor& x : list) result.push_back(x.to(at::kDouble));
   return result;
-}
-
-ops::DepthSum to_double(const ops::DepthSum& sum) {
-  ops::DepthSum out{to_double(sum.sources),
-                    sum.weights.to(at::kDouble),
-                    std::nullopt,
-                    to_double(sum.source_norm_weights),
-                    to_double(sum.source_inverse_rms),
-                    to_double(sum.output_norm_weights),
-                    sum.output_norm_eps};
-  if (sum.base) out.base = sum.base->to(at::kDouble);
-  return out;
-}
-
-ops::DepthSum on(at::Device device, const ops::DepthSum& sum) {
-  ops::DepthSum out{on(device, sum.sources),
-                    on(device, sum.weights),
-                    std::nullopt,
-                    on(device, sum.source_norm_weights),
-                    on(device, sum.source_inverse_rms),
-                    on(device, sum.output_norm_weights),
-                    sum.output_norm_eps};
-  if (sum.base) out.base = on(device, *sum.base);
-  return out;
-}
-
-namespace {
-
-template <typename Fields>
-std::vector<at::Tensor> flattened_fields(const Fields& x, const at::Tensor& base) {
-  std::vector<at::Tensor> result = x.sources;
-  result.push_back(x.weights);
-  if (base.defined()) result.push_back(base);
-  for (const auto* list : {&x.source_norm_weights, &x.source_inverse_rms, &x.output_norm_weights}) {
-    result.insert(result.end(), list->begin(), list->end());
-  }
-  return result;
-}
-
-}  // namespace
-
-std::vector<at::Tensor> flattened(const ops::DepthSum& sum) {
-  return flattened_fields(sum, sum.base.value_or(at::Tensor()));
-}
-std::vector<at::Tensor> flattened(const ops::DepthSumGradients& gradients) {
-  return flattened_fields(gradients, gradients.base);
-}
-
-ops::DepthSum leaves(const ops::DepthSum& sum) {
-  ops::DepthSum out = sum;
-  out.weights = leaf(sum.weights);
-  if (sum.base) out.base = leaf(*sum.base);
-  for (auto* list : {&out.sources, &out.source_norm_weights, &out.source_inverse_rms, &out.output_norm_weights}) {
-    for (at::Tensor& x : *list) x = leaf(x);
-  }
-  return out;
 }
 
 namespace {
@@ -208,7 +152,7 @@ std::vector<at::Tensor> gradient_magnitudes(const ops::DepthSum& sum, const std:
     out.base = at::zeros_like(*sum.base);
     for (const at::Tensor& grad : grads) out.base = out.base + grad.abs();
   }
-  return flattened(out);
+  return ops::tensors_of(out);
 }
 
 namespace {
@@ -237,9 +181,10 @@ void check_depth_sum(const DepthCase& c, std::uint64_t seed, at::Device device) 
     CHECK(worst_error(got[i], expected[i], magnitude[i], c.dtype, ulps_of(c, false)) <= 1);
   }
 
-  const std::vector<at::Tensor> inputs = flattened(x);
+  const std::vector<at::Tensor> inputs = ops::tensors_of(x);
   const std::vector<at::Tensor> got_grads = torch::autograd::grad(got, inputs, on(device, grads));
-  const std::vector<at::Tensor> expected_grads = torch::autograd::grad(expected, flattened(expected_x), double_grads);
+  const std::vector<at::Tensor> expected_grads =
+      torch::autograd::grad(expected, ops::tensors_of(expected_x), double_grads);
   const std::vector<at::Tensor> magnitudes = gradient_magnitudes(d, double_grads);
   REQUIRE(magnitudes.size() == inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {

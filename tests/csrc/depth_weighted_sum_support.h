@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "csrc/ops/depth_weighted_sum.h"
+#include "tests/csrc/struct_support.h"
 
 namespace satformer::tests {
 
@@ -24,16 +25,7 @@ inline constexpr double kDepthEps = 1e-3;
 // Standard normal numbers, the same for the same seed. source_inverse_rms is that of the sources.
 ops::DepthSum make_depth_sum(const DepthCase& test_case, std::uint64_t seed);
 std::vector<at::Tensor> make_depth_grads(const DepthCase& test_case, std::uint64_t seed);
-// The same numbers on `device`, and in float64.
-ops::DepthSum on(at::Device device, const ops::DepthSum& sum);
-ops::DepthSum to_double(const ops::DepthSum& sum);
 std::vector<at::Tensor> to_double(const std::vector<at::Tensor>& list);
-
-// All tensors that have a gradient, in the order of DepthSumGradients; the same with a flattened gradient.
-std::vector<at::Tensor> flattened(const ops::DepthSum& sum);
-std::vector<at::Tensor> flattened(const ops::DepthSumGradients& gradients);
-// `sum` with every tensor of flattened() replaced by a leaf that requires grad.
-ops::DepthSum leaves(const ops::DepthSum& sum);
 
 // What errors of the arithmetic are relative to: the sums of the magnitudes of the terms, carried to first order
 // through the output norm (see the .cpp). Of float64 tensors.

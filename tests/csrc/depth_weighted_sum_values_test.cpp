@@ -73,8 +73,8 @@ TEST_CASE("depth_weighted_sum: kernel and composite definition agree with centra
         return kernel ? ops::depth_weighted_sum(sum) : ops::depth_weighted_sum_reference(sum);
       };
       const ops::DepthSum x = leaves(in);
-      const variable_list got = torch::autograd::grad(outputs(x), flattened(x), grads);
-      const std::vector<at::Tensor> inputs = flattened(in);
+      const variable_list got = torch::autograd::grad(outputs(x), ops::tensors_of(x), grads);
+      const std::vector<at::Tensor> inputs = ops::tensors_of(in);
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         INFO("kernel " << kernel << " gradient " << i);
         const auto value = [&] {

@@ -21,6 +21,7 @@
 #include "csrc/ops/gated_value_mix_reference.h"
 #include "tests/catch.h"
 #include "tests/csrc/gated_value_mix_support.h"
+#include "tests/csrc/struct_support.h"
 
 namespace satformer::tests {
 namespace {
@@ -42,21 +43,7 @@ at::Tensor composite(const MixInputs& in, Gate gate) {
 }
 
 // v, first_values, logits and, where given, scale and shift.
-variable_list arguments(const MixInputs& in) {
-  variable_list list{in.v, in.first_values, in.logits};
-  if (in.scale) list.push_back(*in.scale);
-  if (in.shift) list.push_back(*in.shift);
-  return list;
-}
-
-// The same tensors, memory layout included, as leaves that require grad.
-MixInputs leaves(const MixInputs& in) {
-  const auto leaf = [](const at::Tensor& x) { return x.detach().requires_grad_(); };
-  MixInputs out{leaf(in.v), leaf(in.first_values), leaf(in.logits), std::nullopt, std::nullopt, in.grad};
-  if (in.scale) out.scale = leaf(*in.scale);
-  if (in.shift) out.shift = leaf(*in.shift);
-  return out;
-}
+variable_list arguments(const MixInputs& in) { return ops::tensors_of(in); }
 
 variable_list gradients(const Mix& mix, const MixInputs& in, Gate gate) {
   const MixInputs x = leaves(in);

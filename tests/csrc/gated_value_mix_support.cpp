@@ -13,10 +13,9 @@
 #include <ATen/ops/sum.h>
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "csrc/ops/gated_value_mix_checks.h"
 #include "csrc/ops/gated_value_mix_reference.h"
+#include "csrc/ops/tensor_fields.h"
 
 namespace satformer::tests {
 namespace {
@@ -91,37 +90,9 @@ MixInputs make_inputs(const MixCase& c, std::uint64_t seed) {
 }
 
 MixInputs to_double(const MixInputs& in) {
-  MixInputs out{in.v.to(at::kDouble), in.first_values.to(at::kDouble), in.logits.to(at::kDouble), std::nullopt,
-                std::nullopt,         in.grad.to(at::kDouble)};
-  if (in.scale) out.scale = in.scale->to(at::kDouble);
-  if (in.shift) out.shift = in.shift->to(at::kDouble);
+  MixInputs out = ops::map_tensors(in, [](const at::Tensor& x) { return x.to(at::kDouble); });
+  out.grad = in.grad.to(at::kDouble);
   return out;
-}
-
-double rounding(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kBFloat16:
-      return 0x1p-8;  // 8 significant bits
-    case at::kHalf:
-      return 0x1p-11;  // 11
-    case at::kDouble:
-      return 0x1p-53;
-    default:
-      return 0x1p-24;
-  }
-}
-
-double arithmetic_error(at::ScalarType dtype) { return rounding(at::toOpMathType(dtype)); }
-
-double worst_error(const at::Tensor& got, const at::Tensor& expected, const at::Tensor& magnitude,
-                   at::ScalarType values_dtype, double ulps) {
-  if (got.sizes() != expected.sizes()) return std::numeric_limits<double>::infinity();
-  if (got.numel() == 0) return 0;
-  const double tiny = got.scalar_type() == at::kHalf ? 0x1p-25 : 0x1p-126;
-  const at::Tensor allowed =
-      rounding(got.scalar_type()) * expected.abs() + ulps * arithmetic_error(values_dtype) * magnitude + tiny;
-  const double worst = ((got.cpu().to(at::kDouble) - expected).abs() / allowed).max().item<double>();
-  return worst == worst ? worst : std::numeric_limits<double>::infinity();
 }
 
 at::Tensor mix_magnitude(const MixInputs& in, ops::Gate gate) {

@@ -1,14 +1,16 @@
 #pragma once
-// What the operator's tests share: inputs of every size and layout, and the tolerances.
+// What the operator's tests share: inputs of every size and layout. Tolerances: tests/support/tolerances.h.
 #include <ATen/core/Tensor.h>
 
 #include <array>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "csrc/ops/gate.h"
+#include "tests/support/tolerances.h"
 
 namespace satformer::tests {
 
@@ -42,29 +44,19 @@ struct MixCase {
 struct MixInputs {
   at::Tensor v, first_values, logits;
   std::optional<at::Tensor> scale, shift;
-  at::Tensor grad;  // of v'
+  at::Tensor grad = {};  // of v'
+
+  // The tensors with a gradient, in the order of the gradients.
+  static constexpr auto fields() {
+    using In = MixInputs;
+    return std::tuple{&In::v, &In::first_values, &In::logits, &In::scale, &In::shift};
+  }
 };
 
 // Standard normal numbers, the same for the same seed.
 MixInputs make_inputs(const MixCase& test_case, std::uint64_t seed);
 // The same numbers in float64, contiguous where the case is.
 MixInputs to_double(const MixInputs& inputs);
-
-// Tolerances, one place for all tests. The kernel computes in float32 (u = 2^-24) and rounds once to its output's
-// dtype; the expectation is computed in float64 from the same inputs. So |got - expected| is at most
-//   half a unit in the last place of the output:  rounding(dtype) * |expected|
-// + what float32 arithmetic adds: a few roundings and the error of exp and tanh (about 2 u each), relative to the sum
-//   of the magnitudes of the terms: kArithmeticUlps * u * magnitude.
-// A dot product over hd adds at most hd * u * sum |a b|; the sums of d scale and d shift over N tokens N * u more.
-double rounding(at::ScalarType dtype);          // half a unit in the last place, relative
-double arithmetic_error(at::ScalarType dtype);  // u of the arithmetic dtype
-inline constexpr double kArithmeticUlps = 16;
-
-// The largest of |got - expected| / allowed, where allowed = rounding * |expected| + ulps * u * magnitude + tiny
-// (the smallest normal number of the dtype). 0 for empty tensors. Not above 1 means within the tolerance. got may be on
-// a GPU.
-double worst_error(const at::Tensor& got, const at::Tensor& expected, const at::Tensor& magnitude,
-                   at::ScalarType values_dtype, double ulps = kArithmeticUlps);
 
 // What the arithmetic errors are relative to, from inputs in float64: of v', |v| + (|scale| |alpha| + |shift|) |v1|; of
 // the gradients, in the order v, first_values, logits and, where given, scale and shift.

@@ -142,7 +142,7 @@ TEST_CASE("hyper_connection: reads and in-place writes in a chain give the gradi
       streams = in_place ? ops::hyper_connection_write_(read.mixed, read.beta, out)
                          : ops::hyper_connection_write(read.mixed, read.beta, out);
     }
-    return torch::autograd::grad({streams}, flattened(x), {in.grad_mixed});
+    return torch::autograd::grad({streams}, ops::tensors_of(x), {in.grad_mixed});
   };
   const auto got = run(true), expected = run(false);
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(at::equal(got[i], expected[i]));
@@ -158,7 +158,7 @@ TEST_CASE("hyper_connection: any number of threads gives the same bits", "[ops]"
       const HyperInputs x = leaves(in);
       const auto read = ops::hyper_connection_read(x.streams, x.parameters);
       const at::Tensor out = ops::hyper_connection_write(read.mixed, read.beta, read.input);
-      auto result = torch::autograd::grad({out}, flattened(x), {in.grad_mixed});
+      auto result = torch::autograd::grad({out}, ops::tensors_of(x), {in.grad_mixed});
       result.push_back(out);
       return result;
     });

@@ -19,7 +19,7 @@
 #include "tests/catch.h"
 #include "tests/csrc/cuda_support.h"
 #include "tests/csrc/dense_support.h"
-#include "tests/csrc/gated_value_mix_support.h"
+#include "tests/support/tolerances.h"
 
 namespace satformer::tests {
 
@@ -57,49 +57,21 @@ HyperInputs make_hyper(const HyperCase& c, std::uint64_t seed) {
 
 namespace {
 
-// Applies `change` to every tensor of flattened().
 template <typename Change>
-void for_each_input(HyperInputs& in, const Change& change) {
-  ops::HyperConnection& p = in.parameters;
-  in.streams = change(in.streams);
-  p.static_alpha = change(p.static_alpha);
-  p.static_beta = change(p.static_beta);
-  for (auto* x : {&p.norm_weight, &p.norm_bias, &p.dynamic_alpha_proj, &p.dynamic_beta_proj, &p.dynamic_alpha_scale,
-                  &p.dynamic_beta_scale}) {
-    if (*x) *x = change(**x);
-  }
+HyperInputs changed(const HyperInputs& in, const Change& change) {
+  HyperInputs out = ops::map_tensors(in, change);
+  for (at::Tensor* x : {&out.grad_input, &out.grad_mixed, &out.grad_beta}) *x = change(*x);
+  return out;
 }
 
 }  // namespace
 
 HyperInputs to_double(const HyperInputs& in) {
-  HyperInputs out = in;
-  for_each_input(out, [](const at::Tensor& x) { return x.to(at::kDouble); });
-  for (at::Tensor* x : {&out.grad_input, &out.grad_mixed, &out.grad_beta}) *x = x->to(at::kDouble);
-  return out;
+  return changed(in, [](const at::Tensor& x) { return x.to(at::kDouble); });
 }
 
 HyperInputs on(at::Device device, const HyperInputs& in) {
-  HyperInputs out = in;
-  for_each_input(out, [&](const at::Tensor& x) { return on(device, x); });
-  for (at::Tensor* x : {&out.grad_input, &out.grad_mixed, &out.grad_beta}) *x = on(device, *x);
-  return out;
-}
-
-HyperInputs leaves(const HyperInputs& in) {
-  HyperInputs out = in;
-  for_each_input(out, [](const at::Tensor& x) { return leaf(x); });
-  return out;
-}
-
-std::vector<at::Tensor> flattened(const HyperInputs& in) {
-  HyperInputs copy = in;
-  std::vector<at::Tensor> result;
-  for_each_input(copy, [&](const at::Tensor& x) {
-    result.push_back(x);
-    return x;
-  });
-  return result;
+  return changed(in, [&](const at::Tensor& x) { return on(device, x); });
 }
 
 // With z = x^ P the logits, of magnitude m_z, f' <= 1 and |f''| <= 2:  A and beta, of magnitude m_A;  the gradients of
@@ -175,12 +147,12 @@ void check_hyper_read(const HyperCase& c, std::uint64_t seed, at::Device device)
   CHECK(got.input.scalar_type() == c.dtype);
   CHECK(got.mixed.is_contiguous());
 
-  const std::vector<at::Tensor> inputs = flattened(x);
+  const std::vector<at::Tensor> inputs = ops::tensors_of(x);
   const std::vector<at::Tensor> got_grads =
       torch::autograd::grad({got.input, got.mixed, got.beta}, inputs,
                             on(device, std::vector<at::Tensor>{in.grad_input, in.grad_mixed, in.grad_beta}));
   const std::vector<at::Tensor> expected_grads =
-      torch::autograd::grad({expected.input, expected.mixed, expected.beta}, flattened(expected_x),
+      torch::autograd::grad({expected.input, expected.mixed, expected.beta}, ops::tensors_of(expected_x),
                             {d.grad_input, d.grad_mixed, d.grad_beta});
   REQUIRE(magnitudes.gradients.size() == inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {

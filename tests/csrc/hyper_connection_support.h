@@ -4,9 +4,11 @@
 #include <c10/core/Device.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "csrc/ops/hyper_connection.h"
+#include "tests/csrc/struct_support.h"
 
 namespace satformer::tests {
 
@@ -23,6 +25,9 @@ struct HyperInputs {
   at::Tensor streams;
   ops::HyperConnection parameters;
   at::Tensor grad_input, grad_mixed, grad_beta;
+
+  // The tensors with a gradient, in the order of HyperConnectionGradients.
+  static constexpr auto fields() { return std::tuple{&HyperInputs::streams, &HyperInputs::parameters}; }
 };
 
 // Standard normal numbers, the same for the same seed; projections small enough that tanh is not flat.
@@ -30,13 +35,8 @@ HyperInputs make_hyper(const HyperCase& test_case, std::uint64_t seed);
 HyperInputs on(at::Device device, const HyperInputs& in);
 HyperInputs to_double(const HyperInputs& in);
 
-// The streams and the parameters that are there, in the order of HyperConnectionGradients.
-std::vector<at::Tensor> flattened(const HyperInputs& in);
-// `in` with every tensor of flattened() replaced by a leaf that requires grad.
-HyperInputs leaves(const HyperInputs& in);
-
 // What errors of the arithmetic are relative to, of float64 inputs: the sums of the magnitudes of the terms, carried to
-// first order through f. In the order of input, mixed, beta, and of flattened().
+// first order through f. In the order of input, mixed, beta, and of fields().
 struct HyperMagnitudes {
   std::vector<at::Tensor> outputs, gradients;
 };

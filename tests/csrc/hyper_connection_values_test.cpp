@@ -88,8 +88,8 @@ TEST_CASE("hyper_connection: kernel and composite definition agree with central 
                       : ops::hyper_connection_write_reference(read.mixed, read.beta, added);
       };
       const HyperInputs x = leaves(in);
-      const variable_list got = torch::autograd::grad({value(x)}, flattened(x), {in.grad_mixed});
-      const std::vector<at::Tensor> inputs = flattened(in);
+      const variable_list got = torch::autograd::grad({value(x)}, ops::tensors_of(x), {in.grad_mixed});
+      const std::vector<at::Tensor> inputs = ops::tensors_of(in);
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         INFO("kernel " << kernel << " form " << form << " gradient " << i);
         const auto loss = [&] { return (in.grad_mixed * value(in)).sum(); };

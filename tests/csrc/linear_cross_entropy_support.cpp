@@ -20,7 +20,7 @@
 #include "csrc/ops/linear_cross_entropy_reference.h"
 #include "tests/catch.h"
 #include "tests/csrc/cuda_support.h"
-#include "tests/csrc/gated_value_mix_support.h"
+#include "tests/support/tolerances.h"
 
 namespace satformer::tests::cross_entropy_tests {
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of every operator share; the tolerances are in gated_value_mix_support.h.
+// What the tests of every operator share; the tolerances are in tests/support/tolerances.h.
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>

@@ -117,34 +117,15 @@ Inputs make_inputs(const Case& c, std::uint64_t seed) {
   return x;
 }
 
-ops::MixInputs to_double(const ops::MixInputs& in) {
-  ops::MixInputs d = in;
-  for (at::Tensor* x : {&d.q, &d.k, &d.v, &d.cos, &d.sin, &d.q_weight, &d.k_weight, &d.first_values, &d.logits,
-                        &d.lambda1, &d.lambda2}) {
-    if (x->defined()) *x = x->to(at::kDouble).contiguous();
-  }
-  return d;
-}
-
-ops::MixOutputs to_double(const ops::MixOutputs& x) {
-  return {x.q.to(at::kDouble), x.k.to(at::kDouble), x.v.to(at::kDouble)};
-}
-
 std::vector<at::Tensor> differentiable(const ops::MixInputs& in) {
-  std::vector<at::Tensor> list;
-  for (const at::Tensor& x :
-       {in.q, in.k, in.v, in.q_weight, in.k_weight, in.first_values, in.logits, in.lambda1, in.lambda2}) {
-    if (x.defined()) list.push_back(x);
-  }
-  return list;
+  ops::MixInputs without_tables = in;
+  without_tables.cos = without_tables.sin = at::Tensor();
+  return ops::tensors_of(without_tables);
 }
 
 ops::MixInputs leaves(const ops::MixInputs& in) {
-  ops::MixInputs out = in;
-  for (at::Tensor* x : {&out.q, &out.k, &out.v, &out.q_weight, &out.k_weight, &out.first_values, &out.logits,
-                        &out.lambda1, &out.lambda2}) {
-    if (x->defined()) *x = x->detach().requires_grad_();
-  }
+  ops::MixInputs out = tests::leaves(in);
+  out.cos = in.cos, out.sin = in.sin;
   return out;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // What the tests of qk_norm_rope_mix share: inputs of every size, layout, dtype and mix, and what their arithmetic
-// errors are relative to. Tolerances: tests/csrc/gated_value_mix_support.h.
+// errors are relative to. Tolerances: tests/support/tolerances.h.
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 
@@ -11,8 +11,12 @@
 #include "csrc/ops/qk_norm_rope_mix_checks.h"
 #include "csrc/ops/qk_norm_rope_mix_reference.h"
 #include "tests/csrc/gated_value_mix_support.h"
+#include "tests/csrc/struct_support.h"
+#include "tests/support/tolerances.h"
 
 namespace satformer::tests::attention {
+
+using tests::to_double;
 
 struct Sizes {
   std::int64_t B, T, H, H_kv, hd;
@@ -45,14 +49,10 @@ struct Inputs {
 
 // Standard normal numbers, the same for the same seed. copy_values is set.
 Inputs make_inputs(const Case& c, std::uint64_t seed);
-// The same numbers in float64, contiguous. Tables, weights and lambdas included.
-ops::MixInputs to_double(const ops::MixInputs& in);
-ops::MixOutputs to_double(const ops::MixOutputs& x);
-
 // The tensors of `in` that are differentiable, in the order q, k, v, q_weight, k_weight, first_values, logits, lambda1,
 // lambda2; undefined ones are left out.
 std::vector<at::Tensor> differentiable(const ops::MixInputs& in);
-// The same tensors, memory layout included, as leaves that require grad.
+// These tensors, memory layout included, as leaves that require grad; the tables as they are.
 ops::MixInputs leaves(const ops::MixInputs& in);
 // In the order of differentiable(); of v only where v' was written.
 std::vector<at::Tensor> in_order(const ops::MixInputs& in, const ops::AllMixGradients& gradients);

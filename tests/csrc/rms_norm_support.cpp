@@ -13,7 +13,7 @@
 #include "csrc/ops/rms_norm_reference.h"
 #include "tests/catch.h"
 #include "tests/csrc/cuda_support.h"
-#include "tests/csrc/gated_value_mix_support.h"
+#include "tests/support/tolerances.h"
 
 namespace satformer::tests::norm_tests {
 

@@ -14,7 +14,7 @@
 #include "csrc/ops/swiglu_reference.h"
 #include "tests/catch.h"
 #include "tests/csrc/cuda_support.h"
-#include "tests/csrc/gated_value_mix_support.h"
+#include "tests/support/tolerances.h"
 
 namespace satformer::tests::swiglu_tests {
 namespace {
