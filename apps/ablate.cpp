@@ -12,7 +12,8 @@
 #include "apps/token_source.h"
 #include "satformer/analysis/ablation.h"
 #include "satformer/analysis/ablation_report.h"
-#include "satformer/checkpoint/checkpoint.h"
+#include "satformer/checkpoint/layout.h"
+#include "satformer/checkpoint/load.h"
 #include "satformer/core/error.h"
 #include "satformer/core/progress.h"
 #include "satformer/data/output_folder.h"
@@ -181,8 +182,8 @@ void print_document(const json& document, std::int64_t listed) {
 
 void ablate_command(const AblateFlags& flags) {
   if (!flags.output.empty()) check_report_output(flags.output, flags.overwrite, "ablate", "ablation.json");
-  const fs::path checkpoint = train::find_checkpoint(flags.checkpoint);
-  const auto model = train::load_model(checkpoint);
+  const fs::path checkpoint = checkpoint::find(flags.checkpoint);
+  const auto model = checkpoint::load_model(checkpoint);
   const json document = Study(flags, checkpoint, *model).document(checkpoint);
   if (!flags.output.empty()) {
     data::OutputFolder folder(flags.output);

@@ -106,7 +106,7 @@ void add_how(CLI::App& command, BenchFlags& flags) {
       ->capture_default_str();
   command
       .add_option("--nproc", flags.settings.ranks,
-                  "Instead, compare one rank that has --threads CPU threads with so many ranks that share them")
+                  "Instead, compare one rank that has --threads CPU threads with N ranks that share them")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   command.add_flag("--worker", flags.worker)->group("");  // hidden; the protocol is in satformer/bench/worker.h

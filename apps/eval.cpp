@@ -7,9 +7,11 @@
 #include "apps/checkpoint_data.h"
 #include "apps/commands.h"
 #include "apps/options.h"
-#include "satformer/checkpoint/checkpoint.h"
+#include "satformer/checkpoint/layout.h"
+#include "satformer/checkpoint/load.h"
 #include "satformer/config/config.h"
 #include "satformer/core/progress.h"
+#include "satformer/data/window.h"
 #include "satformer/eval/evaluate.h"
 #include "satformer/run/run_config.h"
 #include "satformer/runtime/device.h"
@@ -40,22 +42,22 @@ std::optional<std::int64_t> text_bytes(const std::filesystem::path& checkpoint, 
   return std::nullopt;
 }
 
-eval::Evaluation evaluate_with_progress(models::LanguageModel& model, const data::TokenDataset& dataset,
-                                        eval::EvaluationOptions options) {
+eval::LossTotal evaluate_with_progress(models::LanguageModel& model, const data::TokenDataset& dataset,
+                                       eval::EvaluationOptions options) {
   Progress progress("eval", "tokens", dataset.num_tokens() - 1);
   options.progress = [&progress](std::int64_t targets) { progress.update(targets); };
-  const eval::Evaluation result = eval::evaluate(model, dataset, options);
+  const eval::LossTotal result = eval::evaluate(model, dataset, options);
   progress.finish();
   return result;
 }
 
-void report(const EvalFlags& flags, const eval::Evaluation& result, const std::optional<std::int64_t>& bytes) {
-  nlohmann::json json = {{"loss", result.loss()},
+void report(const EvalFlags& flags, const eval::LossTotal& result, const std::optional<std::int64_t>& bytes) {
+  nlohmann::json json = {{"loss", result.mean()},
                          {"perplexity", result.perplexity()},
                          {"bits_per_byte", nullptr},
-                         {"tokens", result.targets}};
-  fmt::print("{} split: loss {:.4f}, perplexity {:.2f}, {} tokens\n", flags.split, result.loss(), result.perplexity(),
-             result.targets);
+                         {"tokens", result.num_targets}};
+  fmt::print("{} split: loss {:.4f}, perplexity {:.2f}, {} tokens\n", flags.split, result.mean(), result.perplexity(),
+             result.num_targets);
   if (bytes) {
     json["bits_per_byte"] = result.bits_per_byte(*bytes);
     fmt::print("bits per byte {:.4f}\n", result.bits_per_byte(*bytes));
@@ -65,14 +67,14 @@ void report(const EvalFlags& flags, const eval::Evaluation& result, const std::o
 
 void eval_command(const EvalFlags& flags) {
   const c10::Device device = select_device(flags.device);
-  const std::filesystem::path checkpoint = train::find_checkpoint(flags.checkpoint);
-  const auto model = train::load_model(checkpoint);
-  train::DataConfig data = data_config(checkpoint, model->config());
+  const std::filesystem::path path = checkpoint::find(flags.checkpoint);
+  const auto model = checkpoint::load_model(path);
+  train::DataConfig data = data_config(path, model->config());
   if (!flags.data.empty()) data.data_dir = flags.data;
   if (flags.seq_length > 0) data.seq_length = flags.seq_length;
   const std::string& prefix = flags.split == "val" ? data.val_prefix : data.train_prefix;
   const auto dataset = data::TokenDataset::open(data.data_dir, prefix, {.vocab_size = model->config().vocab_size});
-  eval::require_window(dataset, data.seq_length, fmt::format("the {} split", flags.split));
+  data::require_window(fmt::format("the {} split", flags.split), dataset.num_tokens(), data.seq_length);
 
   eval::EvaluationOptions options;
   options.batch = train::batch_options(data, model->config());
@@ -80,8 +82,8 @@ void eval_command(const EvalFlags& flags) {
   options.device = device;
   options.dtype = select_dtype(flags.dtype, device, "--dtype");
   model->to(device);
-  const eval::Evaluation result = evaluate_with_progress(*model, dataset, options);
-  report(flags, result, text_bytes(checkpoint, data.data_dir, flags.split, dataset));
+  const eval::LossTotal result = evaluate_with_progress(*model, dataset, options);
+  report(flags, result, text_bytes(path, data.data_dir, flags.split, dataset));
 }
 
 }  // namespace

@@ -8,7 +8,8 @@
 
 #include "apps/commands.h"
 #include "apps/options.h"
-#include "satformer/checkpoint/checkpoint.h"
+#include "satformer/checkpoint/layout.h"
+#include "satformer/checkpoint/load.h"
 #include "satformer/core/error.h"
 #include "satformer/exchange/torchscript.h"
 #include "satformer/io/files.h"
@@ -25,7 +26,7 @@ struct ExportFlags {
 // What a reader of the file may ask for by name.
 exchange::ExtraFiles extra_files(const std::filesystem::path& checkpoint) {
   exchange::ExtraFiles files{{"satformer_version", version()}};
-  for (const char* name : {"config.json", "tokenizer.model"}) {
+  for (const char* name : {checkpoint::kConfigFile, checkpoint::kTokenizerFile}) {
     if (std::filesystem::exists(checkpoint / name)) files[name] = read_file(checkpoint / name);
   }
   return files;
@@ -35,8 +36,8 @@ exchange::ExtraFiles extra_files(const std::filesystem::path& checkpoint) {
 void check_file_output(const std::filesystem::path& output, bool overwrite) {
   namespace fs = std::filesystem;
   const fs::path target = fs::weakly_canonical(output);  // where a link points
-  require(!fs::exists(target.parent_path() / "manifest.json"), "--output {}: lies in a checkpoint; give another folder",
-          output.string());
+  require(!fs::exists(target.parent_path() / checkpoint::kManifestFile),
+          "--output {}: lies in a checkpoint; give another folder", output.string());
   require(!fs::is_directory(target), "--output {}: is a folder; give a file's name", output.string());
   const bool regular = !fs::exists(target) || fs::is_regular_file(target);
   require(!regular || overwrite || !fs::exists(fs::symlink_status(output)),
@@ -48,8 +49,8 @@ void export_command(const ExportFlags& flags) {
   require(flags.json.empty() ||
               std::filesystem::weakly_canonical(flags.json) != std::filesystem::weakly_canonical(flags.output),
           "--json {}: is --output as well", flags.json);
-  const std::filesystem::path checkpoint = train::find_checkpoint(flags.checkpoint);
-  const auto model = train::load_model(checkpoint);
+  const std::filesystem::path checkpoint = checkpoint::find(flags.checkpoint);
+  const auto model = checkpoint::load_model(checkpoint);
   const exchange::TorchScriptExport result =
       exchange::export_torchscript(*model, flags.output, extra_files(checkpoint));
   fmt::print("{}: {}, {} parameters, methods {}\n", flags.output, model->config().architecture, model->num_parameters(),

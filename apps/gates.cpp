@@ -9,7 +9,8 @@
 #include "apps/gates_study.h"
 #include "apps/options.h"
 #include "satformer/analysis/gate_report.h"
-#include "satformer/checkpoint/checkpoint.h"
+#include "satformer/checkpoint/layout.h"
+#include "satformer/checkpoint/load.h"
 #include "satformer/core/error.h"
 #include "satformer/data/output_folder.h"
 #include "satformer/runtime/device.h"
@@ -37,8 +38,8 @@ void print_summary(const json& document, const std::string& output) {
 void gates_command(const GatesFlags& flags) {
   check_report_output(flags.output, flags.overwrite, "gates", "gates.json");
   const c10::Device device = select_device(flags.device);
-  const fs::path checkpoint = train::find_checkpoint(flags.checkpoint);
-  const auto model = train::load_model(checkpoint);
+  const fs::path checkpoint = checkpoint::find(flags.checkpoint);
+  const auto model = checkpoint::load_model(checkpoint);
   require(analysis::has_early_access(model->config()),
           "{}: this {} reaches early representations in no layer: there is nothing to tell", checkpoint.string(),
           model->config().architecture);

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "satformer/analysis/gate_report.h"
-#include "satformer/checkpoint/checkpoint.h"
+#include "satformer/checkpoint/layout.h"
+#include "satformer/checkpoint/load.h"
 #include "satformer/core/error.h"
 #include "satformer/core/progress.h"
 #include "satformer/run/run_config.h"
@@ -24,13 +25,14 @@ class Studies {
   Studies(const GatesFlags& flags, const fs::path& checkpoint, const TokenSource& source, c10::Device device)
       : flags_(flags), checkpoint_(checkpoint), device_(device) {
     if (flags.every_checkpoint) {
-      checkpoints_ = train::list_checkpoints(flags.checkpoint);
+      checkpoints_ = checkpoint::list(flags.checkpoint);
       require(!checkpoints_.empty(), "--every-checkpoint: {} is no run (with checkpoints/step_NNNNNNNN)",
               flags.checkpoint);
     }
-    if (fs::exists(checkpoint / "trainer.json")) {
-      state_ = train::load_trainer_state(checkpoint);
-      seed_ = train::parse_run_config(state_->config.dump(), (checkpoint / "trainer.json").string()).system.seed;
+    if (fs::exists(checkpoint / checkpoint::kTrainerFile)) {
+      state_ = checkpoint::load_trainer_state(checkpoint);
+      seed_ =
+          train::parse_run_config(state_->config.dump(), (checkpoint / checkpoint::kTrainerFile).string()).system.seed;
     }
     analysis::StreamOptions options = stream_options(source, flags.source.max_tokens);
     options.sequences = flags.sequences;
@@ -61,7 +63,7 @@ class Studies {
   fs::path checkpoint_;
   c10::Device device_;
   std::vector<fs::path> checkpoints_;
-  std::optional<train::TrainerState> state_;
+  std::optional<checkpoint::TrainerState> state_;
   std::uint64_t seed_ = 0;
   std::optional<analysis::TokenStream> stream_;
   std::optional<Progress> progress_;
@@ -99,11 +101,11 @@ json Studies::dynamics(const json& own, const json& initial) {
   };
   if (!initial.is_null()) add(0, 0, initial);
   for (const fs::path& path : checkpoints_) {
-    const train::TrainerState state = train::load_trainer_state(path);
+    const checkpoint::TrainerState state = checkpoint::load_trainer_state(path);
     if (fs::equivalent(path, checkpoint_)) {
       add(state.step, state.tokens, own);
     } else {
-      const auto model = train::load_model(path);
+      const auto model = checkpoint::load_model(path);
       add(state.step, state.tokens, study(*model, path.filename().string(), analysis::StudyParts::numbers));
     }
   }

@@ -8,11 +8,12 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/commands.h"
+#include "apps/failure.h"
 #include "apps/options.h"
-#include "satformer/core/first_line.h"
 #include "satformer/runtime/host_memory.h"
 #include "satformer/runtime/version.h"
 
@@ -26,8 +27,8 @@ using AddCommand = void (*)(CLI::App&);
 constexpr AddCommand kCommands[] = {add_prepare, add_train, add_eval,   add_gates,
                                     add_ablate,  add_bench, add_export, add_verify};
 
-int report(const std::string& message, int code) {
-  fmt::print(stderr, "satformer: error: {}\n", first_line(message));
+int report(std::string_view message, int code) {
+  print_error(message);
   return code;
 }
 
@@ -47,7 +48,7 @@ std::string command_names(const CLI::App& app) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-int run(CLI::App& app, int argc, char** argv) {
+int parse_and_run(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
     if (!app.get_subcommands().empty()) return 0;
@@ -65,16 +66,25 @@ int run(CLI::App& app, int argc, char** argv) {
   }
 }
 
+int run(int argc, char** argv) {
+  CLI::App app("Trains, evaluates and dissects language models with selective access to early representations.",
+               "satformer");
+  app.require_subcommand(0, 1);  // none is answered below, where an unknown word can be told from a missing one
+  app.set_version_flag("--version", version_text, "Versions of satformer, LibTorch, CUDA and the compiler");
+  for (const auto add_command : kCommands) add_command(app);
+  return parse_and_run(app, argc, argv);
+}
+
 }  // namespace
 }  // namespace satformer::apps
 
-int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): run() catches, set-up has no input
-  satformer::use_host_memory();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit is an error of write, not the end
-  CLI::App app("Trains, evaluates and dissects language models with selective access to early representations.",
-               "satformer");
-  app.require_subcommand(0, 1);  // none is answered in run(), where an unknown word can be told from a missing one
-  app.set_version_flag("--version", satformer::version_text, "Versions of satformer, LibTorch, CUDA and the compiler");
-  for (const auto add_command : satformer::apps::kCommands) add_command(app);
-  return satformer::apps::run(app, argc, argv);
+int main(int argc, char** argv) {
+  satformer::apps::prepare_for_failure();
+  try {
+    satformer::use_host_memory();
+    std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit is an error of write, not the end
+    return satformer::apps::run(argc, argv);
+  } catch (...) {
+    std::terminate();  // out of memory while flags were set up or an error was put into words: failure.h prints it
+  }
 }

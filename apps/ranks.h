@@ -17,7 +17,7 @@ struct RankSettings {
 
 // Joins, and runs `work`. When it throws, or when another rank fails meanwhile, the process ends here with one line
 // `satformer: error: rank R: MESSAGE` and exit code 1: the process groups could not be taken down.
-void run_as_rank(const distributed::RankInfo& place, const RankSettings& settings,
+void run_as_rank(const distributed::RankInfo& info, const RankSettings& settings,
                  const std::function<void(c10::Device, const std::shared_ptr<distributed::World>&)>& work);
 
 }  // namespace satformer::apps

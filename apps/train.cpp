@@ -13,7 +13,7 @@
 #include "apps/ranks.h"
 #include "satformer/core/progress.h"
 #include "satformer/distributed/launcher.h"
-#include "satformer/eval/evaluate.h"
+#include "satformer/eval/loss_total.h"
 #include "satformer/runtime/device.h"
 #include "satformer/runtime/precision.h"
 #include "satformer/train/trainer.h"
@@ -29,66 +29,25 @@ struct TrainFlags {
   CLI::Option* threads = nullptr;
 };
 
-// Opens the validation split; fails now, before any training, when it cannot serve.
-void set_validation(train::TrainerOptions& trainer, const train::RunConfig& config) {
-  const train::DataConfig& data = config.data;
-  const auto dataset = std::make_shared<data::TokenDataset>(data::TokenDataset::open(
-      data.data_dir, data.val_prefix, {.vocab_size = config.model.vocab_size, .verify = data.verify_shards}));
-  eval::require_window(*dataset, data.seq_length,
-                       fmt::format("the validation split ({}/{}*.bin)", data.data_dir.string(), data.val_prefix));
-  eval::EvaluationOptions options;
-  options.batch = train::batch_options(data, config.model);
-  options.max_targets = config.logging.eval_tokens;
-  options.device = trainer.device;
-  options.dtype = trainer.dtype;
-  options.world = trainer.world.get();
-  trainer.validation_fingerprint = fmt::format("{:016x}", dataset->fingerprint());
-  trainer.validate = [dataset, options](models::LanguageModel& model) {
-    const eval::Evaluation result = eval::evaluate(model, *dataset, options);
-    return train::Validation{result.loss(), result.targets};
-  };
-}
-
-nlohmann::json number_or_null(const std::optional<double>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
-
-nlohmann::json to_json(const train::TrainingResult& result) {
-  const train::TrainerState& state = result.state;
-  const auto perplexity =
-      state.val_loss ? std::optional(train::ValidationMetrics{0, *state.val_loss, 0}.perplexity()) : std::nullopt;
-  return {{"steps", state.step},
-          {"tokens", state.tokens},
-          {"train_loss", number_or_null(state.train_loss)},
-          {"val_loss", number_or_null(state.val_loss)},
-          {"val_perplexity", number_or_null(perplexity)},
-          {"tokens_per_second", result.tokens_per_second},
-          {"parameters", result.parameters},
-          {"checkpoint", result.checkpoint.string()},
-          {"skipped_steps", state.skipped_steps},
-          {"stopped", result.stopped}};
-}
-
 void print(const train::TrainingResult& result) {
-  const train::TrainerState& state = result.state;
+  const checkpoint::TrainerState& state = result.state;
   fmt::print("steps {}, tokens {}, {:.0f} tokens/s\n", state.step, state.tokens, result.tokens_per_second);
   if (state.train_loss) fmt::print("training loss {:.4f}\n", *state.train_loss);
   if (state.val_loss) {
-    fmt::print("validation loss {:.4f}, perplexity {:.2f}\n", *state.val_loss,
-               train::ValidationMetrics{0, *state.val_loss, 0}.perplexity());
+    fmt::print("validation loss {:.4f}, perplexity {:.2f}\n", *state.val_loss, eval::perplexity(*state.val_loss));
   }
   fmt::print("checkpoint {}\n", result.checkpoint.string());
 }
 
-void note_how_to_go_on(const TrainFlags& flags, const std::filesystem::path& output,
-                       const distributed::RankInfo& place) {
-  const std::string ranks = place.started_by == "satformer" ? fmt::format(" --nproc {}", place.size) : "";
+void note_how_to_continue(const TrainFlags& flags, const std::filesystem::path& output,
+                          const distributed::RankInfo& info) {
+  const std::string ranks = info.started_by == "satformer" ? fmt::format(" --nproc {}", info.size) : "";
   note(fmt::format("stopped by a signal; continue with: satformer train {} --output {}{} --resume", flags.config,
                    output.string(), ranks));
 }
 
 // This process's part of the training: all of it, or that of one rank.
-void train(const TrainFlags& flags, train::RunConfig config, const distributed::RankInfo& place, c10::Device device,
+void train(const TrainFlags& flags, train::RunConfig config, const distributed::RankInfo& info, c10::Device device,
            const std::shared_ptr<distributed::World>& world) {
   train::TrainerOptions options;
   options.output = flags.output.empty() ? config.checkpointing.checkpoint_dir : std::filesystem::path(flags.output);
@@ -96,7 +55,6 @@ void train(const TrainFlags& flags, train::RunConfig config, const distributed::
   options.device = device;
   options.world = world;
   options.dtype = select_dtype(config.training.dtype, options.device, fmt::format("{}: training.dtype", flags.config));
-  set_validation(options, config);
   // Until the first step a signal ends the process at once: nothing is written yet.
   std::optional<StopSignal> stop;
   options.stop_requested = [&stop] { return stop->requested(); };
@@ -106,8 +64,8 @@ void train(const TrainFlags& flags, train::RunConfig config, const distributed::
   const train::TrainingResult result = trainer.run();
   if (world->is_rank_zero()) {
     print(result);
-    if (result.stopped) note_how_to_go_on(flags, options.output, place);
-    write_json_result(flags.json, to_json(result));
+    if (result.stopped) note_how_to_continue(flags, options.output, info);
+    write_json_result(flags.json, train::to_json(result));
   }
   world->shutdown();
 }
@@ -135,21 +93,21 @@ int threads_of_a_rank(const TrainFlags& flags, const train::RunConfig& config) {
 void train_command(const TrainFlags& flags) {
   distributed::follow_launcher();
   train::RunConfig config = train::load_run_config(flags.config, flags.overrides);
-  const auto place = distributed::rank_from_environment();
+  const auto info = distributed::rank_from_environment();
   if (flags.nproc > 1) {
-    if (place) throw std::invalid_argument(fmt::format("--nproc: {} has started the ranks already", place->started_by));
+    if (info) throw std::invalid_argument(fmt::format("--nproc: {} has started the ranks already", info->started_by));
     return distributed::launch({rank_command(flags), flags.nproc, threads_of_a_rank(flags, config)});
   }
   if (config.system.threads && flags.threads->count() == 0) {
     at::set_num_threads(static_cast<int>(*config.system.threads));
   }
-  if (!place) {
+  if (!info) {
     const c10::Device device = select_device(config.system.device);
     return train(flags, std::move(config), {}, device, std::make_shared<distributed::World>());
   }
-  run_as_rank(*place, {.device = config.system.device, .timeout_seconds = config.distributed.timeout},
+  run_as_rank(*info, {.device = config.system.device, .timeout_seconds = config.distributed.timeout},
               [&](c10::Device device, const std::shared_ptr<distributed::World>& world) {
-                train(flags, std::move(config), *place, device, world);
+                train(flags, std::move(config), *info, device, world);
               });
 }
 
@@ -179,7 +137,7 @@ void add_train(CLI::App& app) {
       ->excludes(resume);
   command
       ->add_option("--nproc", flags->nproc,
-                   "Start so many ranks on this machine that train together: one a GPU, or on the CPU [1]")
+                   "The number of ranks to start on this machine, which train together: one per GPU, or on the CPU [1]")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   flags->threads = add_threads_option(*command);

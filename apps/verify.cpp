@@ -1,11 +1,11 @@
-#include "satformer/verify/verify.h"
-
+// satformer verify: compares this implementation with reference vectors.
 #include <cstdio>
 #include <memory>
 #include <vector>
 
 #include "apps/commands.h"
 #include "satformer/core/error.h"
+#include "satformer/verify/verify.h"
 
 namespace satformer::apps {
 namespace {
@@ -16,11 +16,11 @@ struct VerifyFlags {
 };
 
 void run_verify(const VerifyFlags& flags) {
-  const train::VerifyReport report = train::verify({flags.folders.begin(), flags.folders.end()});
-  std::fputs(train::verify_table(report).c_str(), stdout);
-  write_json_result(flags.json, train::verify_json(report));
+  const verify::Report report = verify::run_cases({flags.folders.begin(), flags.folders.end()});
+  std::fputs(verify::format_table(report).c_str(), stdout);
+  write_json_result(flags.json, verify::to_json(report));
   std::size_t ran = 0, failed = 0;
-  for (const train::VerifyCase& item : report.cases) {
+  for (const verify::CaseResult& item : report.cases) {
     if (!item.skipped.empty()) continue;
     ++ran;
     if (!item.passed()) ++failed;

@@ -5,7 +5,7 @@ set(SATFORMER_FORMATS_PATTERNS
     core/*.cpp io/*.cpp config/*.cpp run/*.cpp data/*.cpp
     models/architectures.cpp models/model_config.cpp models/model_keys.cpp models/*/facts.cpp
     optim/schedule.cpp
-    checkpoint/manifest.cpp checkpoint/trainer_state.cpp
+    checkpoint/layout.cpp checkpoint/manifest.cpp checkpoint/trainer_state.cpp
     train/metrics.cpp train/tensorboard.cpp
     analysis/pattern_check.cpp analysis/token_categories.cpp)
 set(SATFORMER_FORMATS_WITHOUT data/batch.cpp) # makes tensors

@@ -64,6 +64,7 @@ train::Trainer make_trainer(train::RunConfig config, c10::Device device, c10::Sc
   options.output = folder.path() / "run";
   options.device = device;
   options.dtype = dtype;
+  options.validates = false;
   options.world = world;
   return {std::move(config), std::move(options)};
 }

@@ -12,7 +12,7 @@
 #include "satformer/io/sealed_json.h"
 #include "satformer/io/strict_json.h"
 
-namespace satformer::train {
+namespace satformer::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,7 +38,7 @@ ManifestEntry parse_entry(const std::string& name, const nlohmann::json& value, 
   const JsonFields fields(value, fmt::format("{}: {}", source, in_quotes(name)));
   require(is_file_name(name), "{}: expected the name of a file in the same folder", fields.where());
   const std::optional<std::uint32_t> crc = from_hex(fields.text("crc32"));
-  require(crc.has_value(), "{}: crc32: expected eight hex digits, came {}", fields.where(),
+  require(crc.has_value(), "{}: crc32: expected eight hex digits, got {}", fields.where(),
           in_quotes(fields.text("crc32")));
   return {fields.count("bytes"), *crc};
 }
@@ -97,4 +97,4 @@ void verify_manifest(const fs::path& directory) {
   }
 }
 
-}  // namespace satformer::train
+}  // namespace satformer::checkpoint

@@ -6,9 +6,9 @@
 #include <map>
 #include <string>
 
-namespace satformer::train {
+#include "satformer/checkpoint/layout.h"
 
-constexpr const char* kManifestFile = "manifest.json";
+namespace satformer::checkpoint {
 
 struct ManifestEntry {
   std::uint64_t bytes = 0;
@@ -30,4 +30,4 @@ void write_manifest(const std::filesystem::path& directory);
 // another checksum, not listed, or a manifest that is not in the canonical form.
 void verify_manifest(const std::filesystem::path& directory);
 
-}  // namespace satformer::train
+}  // namespace satformer::checkpoint

@@ -1,10 +1,12 @@
 #include "satformer/checkpoint/trainer_state.h"
 
+#include "satformer/checkpoint/layout.h"
 #include "satformer/core/error.h"
+#include "satformer/io/files.h"
 #include "satformer/io/json_fields.h"
 #include "satformer/io/strict_json.h"
 
-namespace satformer::train {
+namespace satformer::checkpoint {
 namespace {
 
 nlohmann::json number_or_null(const std::optional<double>& value) {
@@ -14,7 +16,7 @@ nlohmann::json number_or_null(const std::optional<double>& value) {
 // Nothing that is counted can be negative.
 std::int64_t count(const JsonFields& fields, const char* key) {
   const std::int64_t value = fields.integer(key);
-  require(value >= 0, "{}: {}: expected an integer from 0 on, came {}", fields.where(), key, value);
+  require(value >= 0, "{}: {}: expected an integer from 0 on, got {}", fields.where(), key, value);
   return value;
 }
 
@@ -56,4 +58,9 @@ TrainerState parse_trainer_state(const std::string& text, const std::string& sou
   return state;
 }
 
-}  // namespace satformer::train
+TrainerState load_trainer_state(const std::filesystem::path& checkpoint) {
+  const std::filesystem::path file = checkpoint / kTrainerFile;
+  return parse_trainer_state(read_file(file), file.string());
+}
+
+}  // namespace satformer::checkpoint

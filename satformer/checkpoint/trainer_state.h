@@ -1,11 +1,13 @@
 #pragma once
-// trainer.json of a checkpoint: what a run needs to go on besides parameters and the optimiser's state. Without torch.
+// trainer.json of a checkpoint: what a run needs to continue besides parameters and the optimiser's state. Without
+// torch.
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
-namespace satformer::train {
+namespace satformer::checkpoint {
 
 struct TrainerState {
   std::int64_t step = 0;           // steps done, skipped ones included
@@ -25,7 +27,10 @@ struct TrainerState {
 // The file's text; `version` is that of the program that writes it.
 std::string format_trainer_state(const TrainerState& state, const std::string& version);
 
-// Error names `source`, the key, what was expected and what came.
+// Error names `source`, the key, what was expected and what it got.
 TrainerState parse_trainer_state(const std::string& text, const std::string& source);
 
-}  // namespace satformer::train
+// That of a checkpoint, without a look at the manifest.
+TrainerState load_trainer_state(const std::filesystem::path& checkpoint);
+
+}  // namespace satformer::checkpoint

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "satformer/core/error.h"
+#include "satformer/data/window.h"
 
 namespace satformer::data {
 namespace {
@@ -83,9 +84,7 @@ Batch training_batch(const TokenDataset& dataset, const WindowSampler& sampler, 
 
 std::int64_t num_evaluation_windows(const TokenDataset& dataset, std::int64_t seq_length) {
   require(seq_length >= 1, "seq_length must be at least 1, got {}", seq_length);
-  require(dataset.num_tokens() > seq_length,
-          "{}: the split has {} tokens; one window of seq_length {} needs {}: give more text or a smaller seq_length",
-          dataset.name(), dataset.num_tokens(), seq_length, seq_length + 1);
+  require_window(fmt::format("{}: the split", dataset.name()), dataset.num_tokens(), seq_length);
   const std::int64_t targets = dataset.num_tokens() - 1;
   return (targets + seq_length - 1) / seq_length;
 }

@@ -8,6 +8,7 @@
 #include "satformer/core/progress.h"
 #include "satformer/data/output_folder.h"
 #include "satformer/data/prepare_passes.h"
+#include "satformer/data/window.h"
 #include "satformer/io/files.h"
 
 namespace satformer::data {
@@ -53,10 +54,8 @@ std::int32_t end_of_text_id(const PrepareOptions& options, const Tokenizer& toke
 }
 
 void check_split(const char* name, const SplitInfo& split, std::int64_t seq_length) {
-  const std::int64_t needed = std::max<std::int64_t>(seq_length, 1) + 1;
-  require(split.tokens >= needed,
-          "{} split has {} tokens; one window of seq_length {} needs {}: give more text, {} or a smaller --seq-length",
-          name, split.tokens, needed - 1, needed, "another --val-fraction");
+  require_window(fmt::format("{} split", name), split.tokens, std::max<std::int64_t>(seq_length, 1),
+                 "give more text, another --val-fraction or a smaller --seq-length");
 }
 
 }  // namespace

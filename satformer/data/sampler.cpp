@@ -2,6 +2,7 @@
 
 #include "satformer/core/error.h"
 #include "satformer/data/mixing.h"
+#include "satformer/data/window.h"
 
 namespace satformer::data {
 namespace {
@@ -44,10 +45,7 @@ std::uint64_t Permutation::operator()(std::uint64_t index) const {
 WindowSampler::WindowSampler(std::int64_t num_tokens, std::int64_t seq_length, std::uint64_t seed)
     : seq_length_(seq_length), seed_(seed) {
   require(seq_length >= 1, "seq_length must be at least 1, got {}", seq_length);
-  require(num_tokens > seq_length,
-          "the training split has {} tokens; one window of seq_length {} needs {}: give more text or a smaller "
-          "seq_length",
-          num_tokens, seq_length, seq_length + 1);
+  require_window("the training split", num_tokens, seq_length);
   windows_ = (num_tokens - 1) / seq_length;
 }
 

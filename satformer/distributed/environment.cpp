@@ -48,16 +48,16 @@ class Variables {
 };
 
 RankInfo from_torchrun(const Variables& variables) {
-  RankInfo place;
-  place.size = variables.required_number("WORLD_SIZE", "RANK", 1, kMaxRanks);
-  place.rank = variables.required_number("RANK", "WORLD_SIZE", 0, place.size - 1);
-  place.local_rank = variables.number("LOCAL_RANK", 0, kMaxRanks).value_or(place.rank);
-  place.started_by = variables.text("SATFORMER_LAUNCHER") ? "satformer" : "torchrun";
-  if (place.size == 1) return place;
-  place.master_address = variables.required_text("MASTER_ADDR", "RANK");
-  place.master_port = static_cast<std::uint16_t>(variables.required_number("MASTER_PORT", "RANK", 1, kMaxPort));
-  place.launcher_has_store = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  return place;
+  RankInfo info;
+  info.size = variables.required_number("WORLD_SIZE", "RANK", 1, kMaxRanks);
+  info.rank = variables.required_number("RANK", "WORLD_SIZE", 0, info.size - 1);
+  info.local_rank = variables.number("LOCAL_RANK", 0, kMaxRanks).value_or(info.rank);
+  info.started_by = variables.text("SATFORMER_LAUNCHER") ? "satformer" : "torchrun";
+  if (info.size == 1) return info;
+  info.master_address = variables.required_text("MASTER_ADDR", "RANK");
+  info.master_port = static_cast<std::uint16_t>(variables.required_number("MASTER_PORT", "RANK", 1, kMaxPort));
+  info.launcher_has_store = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  return info;
 }
 
 int job_port(const Variables& variables) {
@@ -66,34 +66,34 @@ int job_port(const Variables& variables) {
 }
 
 RankInfo from_slurm(const Variables& variables) {
-  RankInfo place;
-  place.size = variables.required_number("SLURM_NTASKS", "SLURM_PROCID", 1, kMaxRanks);
-  place.rank = variables.required_number("SLURM_PROCID", "SLURM_NTASKS", 0, place.size - 1);
-  place.started_by = "Slurm";
-  if (place.size == 1) return place;
-  place.local_rank = variables.required_number("SLURM_LOCALID", "SLURM_PROCID", 0, kMaxRanks);
+  RankInfo info;
+  info.size = variables.required_number("SLURM_NTASKS", "SLURM_PROCID", 1, kMaxRanks);
+  info.rank = variables.required_number("SLURM_PROCID", "SLURM_NTASKS", 0, info.size - 1);
+  info.started_by = "Slurm";
+  if (info.size == 1) return info;
+  info.local_rank = variables.required_number("SLURM_LOCALID", "SLURM_PROCID", 0, kMaxRanks);
   if (const auto address = variables.text("MASTER_ADDR")) {
-    place.master_address = *address;
+    info.master_address = *address;
   } else {
     const auto step = variables.text("SLURM_STEP_NODELIST");
-    place.master_address = first_host(step ? *step : variables.required_text("SLURM_JOB_NODELIST", "SLURM_PROCID"));
+    info.master_address = first_host(step ? *step : variables.required_text("SLURM_JOB_NODELIST", "SLURM_PROCID"));
   }
-  place.master_port =
+  info.master_port =
       static_cast<std::uint16_t>(variables.number("MASTER_PORT", 1, kMaxPort).value_or(job_port(variables)));
-  return place;
+  return info;
 }
 
 }  // namespace
 
 std::optional<RankInfo> rank_from_environment(const GetVariable& get_variable) {
   const Variables variables(get_variable);
-  std::optional<RankInfo> place;
+  std::optional<RankInfo> info;
   if (variables.text("RANK") || variables.text("WORLD_SIZE")) {
-    place = from_torchrun(variables);
+    info = from_torchrun(variables);
   } else if (variables.text("SLURM_PROCID") && variables.text("SLURM_NTASKS")) {
-    place = from_slurm(variables);
+    info = from_slurm(variables);
   }
-  return place && place->size > 1 ? place : std::nullopt;
+  return info && info->size > 1 ? info : std::nullopt;
 }
 
 std::optional<RankInfo> rank_from_environment() {

@@ -1,5 +1,5 @@
 #pragma once
-// Which rank of which world this process is, as the program that started it says.
+// Which rank this process is, of how many, according to the program that started it.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -20,7 +20,7 @@ using GetVariable = std::function<const char*(const char* name)>;
 
 // From torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT; the same that --nproc sets), or
 // else Slurm's (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, and the first host of SLURM_STEP_NODELIST or
-// SLURM_JOB_NODELIST; MASTER_ADDR and MASTER_PORT go before it, and without the latter the port follows from
+// SLURM_JOB_NODELIST; MASTER_ADDR and MASTER_PORT take precedence, and without the latter the port follows from
 // SLURM_JOB_ID). Nothing where neither is there, or where there is one rank. Error names a variable that is missing or
 // makes no sense.
 std::optional<RankInfo> rank_from_environment(const GetVariable& get_variable);

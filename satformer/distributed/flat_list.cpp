@@ -55,21 +55,21 @@ void broadcast_list(World& world, const FlatList& list, int root, const Transfer
   }
 }
 
-void gather_shares(World& world, std::int64_t count, const FlatList& mine, std::int64_t first, const FlatList* all,
-                   const Transfer& transfer) {
+void gather_parts(World& world, std::int64_t count, const FlatList& mine, std::int64_t first, const FlatList* all,
+                  const Transfer& transfer) {
   const Range own = world.partition(count);
   const std::int64_t longest = (count + world.size() - 1) / world.size();
   for (std::int64_t done = 0; done < longest; done += transfer.elements) {
-    // All ranks give as much as the longest share has here, of which a shorter one leaves the end unused.
+    // All ranks give as much as the longest part has here, of which a shorter one leaves the end unused.
     const std::int64_t length = std::min(transfer.elements, longest - done);
-    const auto used = [&](const Range& share) { return std::clamp<std::int64_t>(share.size() - done, 0, length); };
+    const auto used = [&](const Range& range) { return std::clamp<std::int64_t>(range.size() - done, 0, length); };
     const at::Tensor part = mine.empty(length);
     if (used(own) > 0) mine.copy_out(own.begin + done - first, part.slice(0, 0, used(own)));
     if (used(own) < length) part.slice(0, used(own)).zero_();
     const at::Tensor parts = world.all_gather(part, transfer.name);
     for (int rank = 0; all != nullptr && rank < world.size(); ++rank) {
-      const Range share = partition(count, rank, world.size());
-      if (used(share) > 0) all->copy_in(share.begin + done, parts[rank].slice(0, 0, used(share)));
+      const Range other = partition(count, rank, world.size());
+      if (used(other) > 0) all->copy_in(other.begin + done, parts[rank].slice(0, 0, used(other)));
     }
   }
 }

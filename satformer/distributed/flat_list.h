@@ -41,9 +41,9 @@ struct Transfer {
 // Overwrites the tensors with those of `root`.
 void broadcast_list(World& world, const FlatList& list, int root, const Transfer& transfer);
 
-// A sequence of `count` elements of which each rank has its share (world.partition(count)): `mine` holds those from
-// `first` on, the share among them. All are written into `all`, where a rank wants them.
-void gather_shares(World& world, std::int64_t count, const FlatList& mine, std::int64_t first, const FlatList* all,
-                   const Transfer& transfer);
+// A sequence of `count` elements of which each rank has its part (world.partition(count)): `mine` holds those from
+// `first` on, the part among them. All are written into `all`, where a rank wants them.
+void gather_parts(World& world, std::int64_t count, const FlatList& mine, std::int64_t first, const FlatList* all,
+                  const Transfer& transfer);
 
 }  // namespace satformer::distributed

@@ -1,7 +1,9 @@
 #include "satformer/distributed/gradient_reducer.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
@@ -69,82 +71,88 @@ void GradientReducer::make_buckets(const std::vector<at::Tensor>& parameters, st
   }
 }
 
-void GradientReducer::arm() {
-  if (world_.size() == 1) return;
+std::vector<double> GradientReducer::reduce(const Passes& passes, const std::string& name) {
+  if (world_.size() == 1) return passes([] {});
   begun_ = begun_in_backward_ = 0;
-  armed_ = options_.overlap;
+  const std::vector<double> own = passes([this] { in_last_pass_ = options_.overlap; });
+  in_last_pass_ = false;
+  begun_in_backward_ = begun_;
+  const at::Tensor sums = at::cat({at::tensor(own, at::kDouble), has_gradient()});
+  reduce_all_buckets();
+  world_.all_reduce(sums, name);
+  const double* values = sums.const_data_ptr<double>();
+  take_sums(values + own.size());
+  return {values, values + own.size()};
 }
 
 void GradientReducer::on_gradient(Bucket& bucket, Member& member) {
-  if (!armed_) return;
+  if (!in_last_pass_) return;
   require(!member.ready, "data-parallel training: a parameter got its gradient twice in one backward pass");
   fill(bucket, member, /*adopt=*/true);
-  begin_sums(/*of_all=*/false);
+  reduce_full_buckets();
 }
 
 // Puts a gradient into the bucket; with `adopt` it lives there from now on, and its own memory is freed.
 void GradientReducer::fill(Bucket& bucket, Member& member, bool adopt) {
   const at::NoGradGuard no_grad;
-  const at::Tensor place = view_of(bucket, member);
+  const at::Tensor view = view_of(bucket, member);
   at::Tensor& gradient = member.parameter.mutable_grad();
   if (!gradient.defined()) {
-    place.zero_();
-  } else if (gradient.const_data_ptr() != place.const_data_ptr()) {
-    place.copy_(gradient);
-    if (adopt) gradient = place;
+    view.zero_();
+  } else if (gradient.const_data_ptr() != view.const_data_ptr()) {
+    view.copy_(gradient);
+    if (adopt) gradient = view;
   }
   member.ready = true;
   ++bucket.ready;
 }
 
-void GradientReducer::begin_sums(bool of_all) {
+void GradientReducer::reduce_full_buckets() {
+  while (begun_ < buckets_.size() && buckets_[begun_].ready == buckets_[begun_].members.size()) {
+    reduce_bucket(buckets_[begun_]);
+  }
+}
+
+void GradientReducer::reduce_all_buckets() {
   while (begun_ < buckets_.size()) {
     Bucket& bucket = buckets_[begun_];
-    if (bucket.ready < bucket.members.size()) {
-      if (!of_all) return;
-      for (Member& member : bucket.members) {
-        if (!member.ready) fill(bucket, member, options_.overlap);
-      }
+    for (Member& member : bucket.members) {
+      if (!member.ready) fill(bucket, member, options_.overlap);
     }
-    ++begun_;
-    bucket.wait =
-        world_.begin_sum(bucket.memory, fmt::format("the sum of gradients (bucket {} of {})", begun_, buckets_.size()));
+    reduce_bucket(bucket);
   }
 }
 
-at::Tensor GradientReducer::used() const {
-  at::Tensor used = at::zeros({static_cast<std::int64_t>(num_parameters_)}, at::kDouble);
-  double* flags = used.data_ptr<double>();
+void GradientReducer::reduce_bucket(Bucket& bucket) {
+  ++begun_;
+  bucket.wait = world_.all_reduce_async(
+      bucket.memory, fmt::format("the all-reduce of gradients (bucket {} of {})", begun_, buckets_.size()));
+}
+
+// float64 [number of parameters]: 1 where this rank has a gradient.
+at::Tensor GradientReducer::has_gradient() const {
+  at::Tensor flags = at::zeros({static_cast<std::int64_t>(num_parameters_)}, at::kDouble);
+  double* flag = flags.data_ptr<double>();
   for (const Bucket& bucket : buckets_) {
-    for (const Member& member : bucket.members) flags[member.index] = member.parameter.grad().defined() ? 1 : 0;
+    for (const Member& member : bucket.members) flag[member.index] = member.parameter.grad().defined() ? 1 : 0;
   }
-  return used;
+  return flags;
 }
 
-at::Tensor GradientReducer::end_pass() {
-  at::Tensor used = this->used();
-  armed_ = false;
-  begun_in_backward_ = begun_;
-  begin_sums(/*of_all=*/true);
-  return used;
-}
-
-void GradientReducer::finish(const at::Tensor& used) {
-  if (world_.size() == 1) return;
+// Waits for the buckets' sums and makes them the gradients, where any rank has one.
+void GradientReducer::take_sums(const double* has_gradient) {
   const at::NoGradGuard no_grad;
-  const double* flags = used.const_data_ptr<double>();
   for (Bucket& bucket : buckets_) {
     std::exchange(bucket.wait, nullptr)();
     for (Member& member : bucket.members) {
       at::Tensor& gradient = member.parameter.mutable_grad();
-      const at::Tensor place = view_of(bucket, member);
-      if (flags[member.index] > 0 && (options_.overlap || !gradient.defined())) gradient = place;
-      if (gradient.defined() && gradient.const_data_ptr() != place.const_data_ptr()) gradient.copy_(place);
+      const at::Tensor view = view_of(bucket, member);
+      if (has_gradient[member.index] > 0 && (options_.overlap || !gradient.defined())) gradient = view;
+      if (gradient.defined() && gradient.const_data_ptr() != view.const_data_ptr()) gradient.copy_(view);
       member.ready = false;
     }
     bucket.ready = 0;
   }
-  begun_ = 0;
 }
 
 at::Tensor GradientReducer::view_of(const Bucket& bucket, const Member& member) {

@@ -3,6 +3,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "satformer/distributed/world.h"
@@ -16,35 +18,26 @@ struct ReducerOptions {
   bool overlap = true;
 };
 
-// A step:    [backward passes of all micro-batches but the last]
-//            reducer.arm();
-//            backward pass of the last micro-batch             sums of full buckets begin meanwhile
-//            used = reducer.end_pass();                        sums of the other buckets begin
-//            world.sum(used, ...)
-//            reducer.finish(used);                             every .grad() is the sum
-// A rank without any micro-batch calls the same but for the passes.
+// One step's forward and backward passes on this rank. Calls `before_last` right before the last of them, or not at all
+// where this rank has none. Returns numbers to be summed as well: as many on every rank.
+using Passes = std::function<std::vector<double>(const std::function<void()>& before_last)>;
+
 class GradientReducer {
  public:
-  // In the order in which gradients are expected last to first: parameters as the model registers them. One dtype, one
-  // device. Alone in the world nothing is ever done.
+  // Parameters in the order in which the model registers them: the backward pass reaches the last first. One dtype, one
+  // device. In a world of one rank nothing is ever done.
   GradientReducer(World& world, const std::vector<at::Tensor>& parameters, const ReducerOptions& options);
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  // The next backward pass is the step's last.
-  void arm();
-
-  // The last backward pass is over: begins the sums that have not begun. Returns float64 [number of parameters], on the
-  // CPU: 1 where this rank has a gradient.
-  at::Tensor end_pass();
-
-  // Waits for the sums and puts them into place. Where `used`, summed over the ranks, is 0, a parameter stays without
-  // gradient, as in a world of one rank.
-  void finish(const at::Tensor& used);
+  // Runs the passes and returns the sums of their numbers; every .grad() is then the sum over the ranks. The buckets'
+  // all-reduces begin within the last pass, as soon as a bucket is full, the rest after it. A parameter without a
+  // gradient on all ranks stays without one, as in a world of one rank. `name` is that of the numbers' all-reduce.
+  std::vector<double> reduce(const Passes& passes, const std::string& name);
 
   std::size_t num_buckets() const { return buckets_.size(); }
-  // Sums that began before end_pass(), in the last step.
+  // All-reduces that began within the last step's last pass.
   std::size_t begun_in_backward() const { return begun_in_backward_; }
 
  private:
@@ -66,17 +59,20 @@ class GradientReducer {
   void make_buckets(const std::vector<at::Tensor>& parameters, std::int64_t bucket_bytes);
   void on_gradient(Bucket& bucket, Member& member);
   void fill(Bucket& bucket, Member& member, bool adopt);
-  void begin_sums(bool of_all);
-  at::Tensor used() const;
+  void reduce_full_buckets();
+  void reduce_all_buckets();
+  void reduce_bucket(Bucket& bucket);
+  at::Tensor has_gradient() const;
+  void take_sums(const double* has_gradient);
   static at::Tensor view_of(const Bucket& bucket, const Member& member);
 
   World& world_;
   ReducerOptions options_;
   std::vector<Bucket> buckets_;
   std::size_t num_parameters_;
-  std::size_t begun_ = 0;  // buckets, from the first on: all ranks sum them in this order
+  std::size_t begun_ = 0;  // buckets, from the first on: all ranks reduce them in this order
   std::size_t begun_in_backward_ = 0;
-  bool armed_ = false;
+  bool in_last_pass_ = false;
 };
 
 }  // namespace satformer::distributed

@@ -5,7 +5,7 @@
 
 namespace satformer::distributed {
 
-// The process that a rank ends with.
+// Environment variable: the process whose end is a rank's end, too.
 constexpr const char* kLauncherVariable = "SATFORMER_LAUNCHER";
 
 struct LaunchSettings {

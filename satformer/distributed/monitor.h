@@ -1,7 +1,7 @@
 #pragma once
-// How ranks notice that one of them has died, hangs or has failed. Every rank writes a beat into the store (how many
-// collectives it has begun) and reads the others': a dead or stopped process no longer beats, a failed one has left a
-// message. Gloo alone tells at best that some connection was closed, NCCL not even that.
+// How ranks notice that one of them has died, hangs or has failed. Every rank writes a heartbeat into the store
+// (how many collectives it has begun) and reads the others': that of a dead or stopped process no longer changes, and a
+// failed one has left a message. Gloo alone tells at best that some connection was closed, NCCL not even that.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -30,71 +30,72 @@ struct MonitorOptions {
 
 class Monitor {
  public:
-  Monitor(const StorePtr& store, MonitorOptions settings);
-  // Ends the threads, unless shutdown() has.
+  Monitor(const StorePtr& store, MonitorOptions options);
+  // Stops.
   ~Monitor();
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
-  // After every rank has one: from here on silence counts.
-  void begin();
-  // After every rank has come here: from here on silence does not count.
-  void end();
+  // Starts the threads. After every rank has a monitor: from here on silence counts.
+  void start();
+  // Ends the threads. After every rank has reached this point: from here on silence does not count.
+  void stop();
 
   // Counts a collective that this rank has begun; the number tells collectives apart.
-  std::int64_t begun() { return ++collectives_; }
+  std::int64_t begin_collective() { return ++collectives_; }
   void waiting_for(const std::string& collective);  // empty: for nothing
 
-  // A collective has failed with `reason`. Waits until it is known which rank is to blame, and then does not return
-  // (on_failure ends the process), or throws Error.
-  [[noreturn]] void blame(const std::string& collective, std::int64_t number, const std::string& reason);
+  // A collective has failed with `reason`. Waits until it is known which rank has caused it, and then does not
+  // return (on_failure ends the process), or throws Error.
+  [[noreturn]] void fail_collective(const std::string& collective, std::int64_t number, const std::string& reason);
 
   // Tells the other ranks that this one ends because of `message`, and gives them time to read it: a few seconds at
   // most, whatever the store does. The process must end by _exit.
   void report(const std::string& message);
 
  private:
-  struct Beat {
+  struct Heartbeat {
     std::string text;
     Clock::time_point changed;
     std::int64_t collectives = 0;
   };
 
   enum class Source { none, other_rank, silence, store };
-  struct Verdict {
+  struct Failure {
     Source source = Source::none;
     std::string text;
   };
 
-  void exchange_beats();
+  void exchange_heartbeats();
   bool exchange();
-  void judge();
-  Verdict verdict(Clock::time_point now);
-  Verdict verdict_of(Clock::time_point now) const;
-  void wait_where_judged();
-  void pass_on(const Verdict& verdict);
+  void watch();
+  Failure check_ranks(Clock::time_point now);
+  Failure find_failure(Clock::time_point now) const;
+  void wait_if_found();
+  void tell_ranks(const Failure& failure);
   template <typename Action>
   void try_for_seconds(Action action);
-  void linger();
-  int living();
+  void wait_for_readers();
+  int count_living();
   std::string activity();
-  std::vector<int> ranks_before(std::int64_t number);
+  std::vector<int> ranks_behind(std::int64_t number);
   bool pause(std::chrono::milliseconds time);
-  void forgive(Clock::time_point now);
+  void restart_silence(Clock::time_point now);
 
-  MonitorOptions settings_;
-  std::chrono::milliseconds interval_, silence_, suspicious_silence_;
-  StorePtr beats_store_, tell_store_;  // a client of its own for each thread: one call at a time goes through a client
+  MonitorOptions options_;
+  std::chrono::milliseconds interval_, silence_, short_silence_;
+  // A client for each thread: only one call at a time goes through a client.
+  StorePtr heartbeat_store_, failure_store_;
 
   std::atomic<std::int64_t> collectives_{0};
   std::mutex mutex_;  // what follows
   std::condition_variable changed_;
-  bool ending_ = false, suspicious_ = false, reporting_ = false, judged_ = false;
+  bool stopping_ = false, collective_failed_ = false, reporting_ = false, found_ = false;
   std::string waiting_for_, failure_, store_error_;
-  std::map<int, Beat> beats_;
+  std::map<int, Heartbeat> heartbeats_;
   Clock::time_point exchanged_;
-  std::int64_t beat_ = 0;  // of the exchanging thread alone
-  std::thread exchanging_, judging_;
+  std::int64_t heartbeat_count_ = 0;  // of the exchanging thread alone
+  std::thread exchanger_, watcher_;
 };
 
 }  // namespace satformer::distributed

@@ -42,12 +42,12 @@ void* load_nccl_function() {
 
 }  // namespace
 
-BackendPtr make_gloo(const StorePtr& store, const RankInfo& place, std::chrono::milliseconds timeout) {
+BackendPtr make_gloo(const StorePtr& store, const RankInfo& info, std::chrono::milliseconds timeout) {
   const auto options = c10d::ProcessGroupGloo::Options::create(timeout);
-  options->devices.push_back(gloo_device(place.master_address));
+  options->devices.push_back(gloo_device(info.master_address));
   const auto prefixed = c10::make_intrusive<c10d::PrefixStore>("gloo", store);
   try {
-    return c10::make_intrusive<c10d::ProcessGroupGloo>(prefixed, place.rank, place.size, options);
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(prefixed, info.rank, info.size, options);
   } catch (const std::exception& error) {
     const std::string text = error.what();
     fail("the ranks cannot connect to one another: {}; GLOO_SOCKET_IFNAME names the network interface to use",
@@ -55,12 +55,12 @@ BackendPtr make_gloo(const StorePtr& store, const RankInfo& place, std::chrono::
   }
 }
 
-BackendPtr make_nccl(const StorePtr& store, const RankInfo& place, std::chrono::milliseconds timeout,
+BackendPtr make_nccl(const StorePtr& store, const RankInfo& info, std::chrono::milliseconds timeout,
                      c10::Device device) {
   using Make = c10d::Backend* (*)(const StorePtr*, int, int, std::int64_t, int);
   const auto make = reinterpret_cast<Make>(load_nccl_function());
   const StorePtr prefixed = c10::make_intrusive<c10d::PrefixStore>("nccl", store);
-  return BackendPtr::reclaim(make(&prefixed, place.rank, place.size, timeout.count(), device.index()));
+  return BackendPtr::reclaim(make(&prefixed, info.rank, info.size, timeout.count(), device.index()));
 }
 
 }  // namespace satformer::distributed

@@ -13,10 +13,10 @@ using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 
 // All ranks call it. Gloo listens on the interface GLOO_SOCKET_IFNAME where that is set, else on the loopback where
 // the ranks' master is there, else on the address of this machine's name.
-BackendPtr make_gloo(const StorePtr& store, const RankInfo& place, std::chrono::milliseconds timeout);
+BackendPtr make_gloo(const StorePtr& store, const RankInfo& info, std::chrono::milliseconds timeout);
 
 // Loads the NCCL half (libsatformer_nccl); Error when it is not there. The device has an index.
-BackendPtr make_nccl(const StorePtr& store, const RankInfo& place, std::chrono::milliseconds timeout,
+BackendPtr make_nccl(const StorePtr& store, const RankInfo& info, std::chrono::milliseconds timeout,
                      c10::Device device);
 
 }  // namespace satformer::distributed

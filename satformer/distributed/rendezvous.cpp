@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 
 constexpr const char* kGenerations = "generations";  // how many rank 0 has begun
 constexpr const char* kInvitation = "invitation";    // "GENERATION NAME_1 NAME_2 ...", the latest
-constexpr const char* kComplete = "complete";        // in a generation: every rank has come
+constexpr const char* kComplete = "complete";        // in a generation: every rank has joined
 constexpr const char* kNobody = "-";
 constexpr milliseconds kPause{20};
 
@@ -39,10 +39,10 @@ struct Invitation {
 
 class Rendezvous {
  public:
-  Rendezvous(StorePtr store, const RankInfo& place, milliseconds timeout)
-      : store_(std::move(store)), place_(place), timeout_(timeout), deadline_(Clock::now() + timeout) {}
+  Rendezvous(StorePtr store, const RankInfo& info, milliseconds timeout)
+      : store_(std::move(store)), info_(info), timeout_(timeout), deadline_(Clock::now() + timeout) {}
 
-  StorePtr run() { return place_.rank == 0 ? invite() : accept(); }
+  StorePtr run() { return info_.rank == 0 ? invite() : accept(); }
 
  private:
   StorePtr invite() {
@@ -60,14 +60,14 @@ class Rendezvous {
         return own;
       }
       repeat_failure(*own);
-      if (Clock::now() > deadline_) fail_to_meet(own.get(), absent);
+      if (Clock::now() > deadline_) fail_to_join(own.get(), absent);
       std::this_thread::sleep_for(kPause);
     }
   }
 
   StorePtr accept() {
     const std::string name = random_name();
-    store_->set(name_key(place_.rank), name);
+    store_->set(name_key(info_.rank), name);
     StorePtr own;
     Invitation invitation;
     while (true) {
@@ -79,23 +79,23 @@ class Rendezvous {
       if (own) invitation = latest;
       if (own && own->check({kComplete})) return own;
       if (own) repeat_failure(*own);
-      if (!own && place_.started_by == "satformer") repeat_failure(*generation_store(store_, kFirstGeneration));
-      require(value_of(*store_, name_key(place_.rank)) == name, "another process has joined as rank {}", place_.rank);
+      if (!own && info_.started_by == "satformer") repeat_failure(*generation_store(store_, kFirstGeneration));
+      require(value_of(*store_, name_key(info_.rank)) == name, "another process has joined as rank {}", info_.rank);
       if (Clock::now() > deadline_) {
-        fail_to_meet(own.get(), own ? missing(*own, invitation) : std::vector<int>{0});
+        fail_to_join(own.get(), own ? missing(*own, invitation) : std::vector<int>{0});
       }
       std::this_thread::sleep_for(kPause);
     }
   }
 
   bool knows(const Invitation& invitation, const std::string& name) const {
-    const auto index = static_cast<std::size_t>(place_.rank) - 1;
+    const auto index = static_cast<std::size_t>(info_.rank) - 1;
     return index < invitation.names.size() && invitation.names[index] == name;
   }
 
   std::vector<std::string> names() {
     std::vector<std::string> names;
-    for (int rank = 1; rank < place_.size; ++rank) {
+    for (int rank = 1; rank < info_.size; ++rank) {
       names.push_back(value_of(*store_, name_key(rank)).value_or(kNobody));
     }
     return names;
@@ -123,38 +123,38 @@ class Rendezvous {
     require(!failure, "{}", failure.value_or(""));
   }
 
-  [[noreturn]] void fail_to_meet(c10d::Store* own, const std::vector<int>& missing) const {
+  [[noreturn]] void fail_to_join(c10d::Store* own, const std::vector<int>& missing) const {
     const std::string message =
         fmt::format("rank{} {} of {} did not join within {:.0f} s{}", missing.size() > 1 ? "s" : "",
-                    fmt::join(missing, ", "), place_.size, std::chrono::duration<double>(timeout_).count(),
-                    place_.started_by == "Slurm" ? "; start them all with srun" : "");
-    if (own != nullptr) tell_failure(*own, place_, message);
+                    fmt::join(missing, ", "), info_.size, std::chrono::duration<double>(timeout_).count(),
+                    info_.started_by == "Slurm" ? "; start them all with srun" : "");
+    if (own != nullptr) tell_failure(*own, info_, message);
     fail("{}", message);
   }
 
   StorePtr store_;
-  const RankInfo& place_;
+  const RankInfo& info_;
   milliseconds timeout_;
   Clock::time_point deadline_;
 };
 
 }  // namespace
 
-StorePtr rendezvous(const StorePtr& store, const RankInfo& place, milliseconds timeout) {
+StorePtr rendezvous(const StorePtr& store, const RankInfo& info, milliseconds timeout) {
   try {
-    return Rendezvous(store, place, timeout).run();
+    return Rendezvous(store, info, timeout).run();
   } catch (const c10::Error& error) {
     const std::string reason = error.what_without_backtrace();
     fail("{} has ended before all ranks had joined: its store is gone ({})",
-         place.launcher_has_store ? "the launcher" : "rank 0", first_line(reason));
+         info.launcher_has_store ? "the launcher" : "rank 0", first_line(reason));
   }
 }
 
-void tell_failure(c10d::Store& generation, const RankInfo& place, const std::string& message) {
+void tell_failure(c10d::Store& generation, const RankInfo& info, const std::string& message) {
   try {
-    set_once(generation, kFailureKey, fmt::format("rank {} has failed: {}", place.rank, message));
+    set_once(generation, kFailureKey, fmt::format("rank {} has failed: {}", info.rank, message));
     // The store goes with its process: first the others read it.
-    if (place.rank == 0 && !place.launcher_has_store) std::this_thread::sleep_for(25 * kPause);
+    if (info.rank == 0 && !info.launcher_has_store) std::this_thread::sleep_for(25 * kPause);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without a store there is nobody to tell
   }
 }

@@ -1,5 +1,5 @@
 #pragma once
-// How ranks come together in a store that may hold what earlier ranks have left: torchrun starts ranks again beside the
+// The rendezvous of ranks in a store that may hold what earlier ranks have left: torchrun restarts ranks beside the
 // same store, and what it says of that (TORCHELASTIC_RESTART_COUNT) differs from machine to machine. So rank 0 counts
 // generations in the store itself, and the others accept only an invitation that knows them.
 #include <chrono>
@@ -9,11 +9,11 @@
 
 namespace satformer::distributed {
 
-// Returns the store of this generation once every rank has come. Error within the timeout names the ranks that have
+// Returns the store of this generation once every rank has joined. Error within the timeout names the ranks that have
 // not, or repeats what another rank or the launcher has told (kFailureKey).
-StorePtr rendezvous(const StorePtr& store, const RankInfo& place, std::chrono::milliseconds timeout);
+StorePtr rendezvous(const StorePtr& store, const RankInfo& info, std::chrono::milliseconds timeout);
 
 // Tells the other ranks of a generation that this one ends because of `message`, before they have a Monitor.
-void tell_failure(c10d::Store& generation, const RankInfo& place, const std::string& message);
+void tell_failure(c10d::Store& generation, const RankInfo& info, const std::string& message);
 
 }  // namespace satformer::distributed

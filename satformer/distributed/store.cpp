@@ -20,17 +20,17 @@ StorePtr with_prefix(StorePtr store) { return c10::make_intrusive<c10d::PrefixSt
 
 std::string reason(const c10::Error& error) { return first_line(error.what_without_backtrace()); }
 
-[[noreturn]] void fail_to_join(const RankInfo& place, bool opens, std::chrono::milliseconds timeout,
+[[noreturn]] void fail_to_join(const RankInfo& info, bool opens, std::chrono::milliseconds timeout,
                                const c10::Error& error) {
   const std::string text = reason(error);
   const bool in_use = text.find("EADDRINUSE") != text.npos || text.find("already in use") != text.npos;
-  require(!opens || !in_use, "{}:{}: the port is in use; give another MASTER_PORT to all ranks", place.master_address,
-          place.master_port);
-  require(!opens, "{}:{}: cannot open the ranks' store: {}", place.master_address, place.master_port, text);
+  require(!opens || !in_use, "{}:{}: the port is in use; give another MASTER_PORT to all ranks", info.master_address,
+          info.master_port);
+  require(!opens, "{}:{}: cannot open the ranks' store: {}", info.master_address, info.master_port, text);
   fail(
       "{}:{}: rank 0 cannot be reached there within {:.0f} s; check MASTER_ADDR and MASTER_PORT, and that rank 0 was "
       "started: {}",
-      place.master_address, place.master_port, std::chrono::duration<double>(timeout).count(), text);
+      info.master_address, info.master_port, std::chrono::duration<double>(timeout).count(), text);
 }
 
 // A port of 127.0.0.1 alone: left to itself the store's server listens on every address of the machine.
@@ -53,16 +53,16 @@ FileDescriptor loopback_socket(std::uint16_t& port) {
 
 }  // namespace
 
-StorePtr join_store(const RankInfo& place, std::chrono::milliseconds timeout) {
+StorePtr join_store(const RankInfo& info, std::chrono::milliseconds timeout) {
   c10d::TCPStoreOptions options;
-  options.port = place.master_port;
-  options.isServer = place.rank == 0 && !place.launcher_has_store;
+  options.port = info.master_port;
+  options.isServer = info.rank == 0 && !info.launcher_has_store;
   options.waitWorkers = false;  // the group, which is made next, waits and knows who is missing
   options.timeout = timeout;
   try {
-    return with_prefix(c10::make_intrusive<c10d::TCPStore>(place.master_address, options));
+    return with_prefix(c10::make_intrusive<c10d::TCPStore>(info.master_address, options));
   } catch (const c10::Error& error) {
-    fail_to_join(place, options.isServer, timeout, error);
+    fail_to_join(info, options.isServer, timeout, error);
   }
 }
 

@@ -16,12 +16,12 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 // Opens the store (rank 0, unless the launcher has it) or connects to it. Error names the address and says whether it
 // is in use or out of reach.
-StorePtr join_store(const RankInfo& place, std::chrono::milliseconds timeout);
+StorePtr join_store(const RankInfo& info, std::chrono::milliseconds timeout);
 
 // For a launcher: opens a store on a free port of 127.0.0.1; `port` becomes it. Keys are seen as by join_store.
 StorePtr open_local_store(std::uint16_t& port);
 
-// The part of the store that belongs to ranks that have started together (meeting.h), counted from 1: a launcher's
+// The part of the store that belongs to ranks that have started together (rendezvous.h), counted from 1: a launcher's
 // store outlives the ranks that it starts again.
 StorePtr generation_store(const StorePtr& store, std::int64_t generation);
 constexpr std::int64_t kFirstGeneration = 1;

@@ -19,14 +19,14 @@
 namespace satformer::distributed {
 namespace {
 
-constexpr const char* kLeftKey = "left";
-constexpr std::chrono::seconds kLeaving{5};
+constexpr const char* kShutdownKey = "shut_down";
+constexpr std::chrono::seconds kShutdownTime{5};
 
-MonitorOptions watch_settings(const RankInfo& place, const WorldOptions& options) {
-  return {.rank = place.rank,
-          .size = place.size,
-          .holds_store = place.rank == 0 && !place.launcher_has_store,
-          .store_holder = place.launcher_has_store ? "the launcher" : "rank 0",
+MonitorOptions monitor_options(const RankInfo& info, const WorldOptions& options) {
+  return {.rank = info.rank,
+          .size = info.size,
+          .holds_store = info.rank == 0 && !info.launcher_has_store,
+          .store_holder = info.launcher_has_store ? "the launcher" : "rank 0",
           .timeout = options.timeout,
           .on_failure = options.on_failure};
 }
@@ -47,7 +47,7 @@ at::Tensor size_of(const std::string& text) { return at::tensor(static_cast<std:
 }  // namespace
 
 struct World::Link {
-  // While it lives LibTorch prints nothing: c10d has dozens of lines for what an Error or the watch says in one. A
+  // While it lives LibTorch prints nothing: c10d has dozens of lines for what an Error or the monitor says in one. A
   // level that the user has set stays.
   class QuietLogging {
    public:
@@ -63,72 +63,72 @@ struct World::Link {
     int before_;
   };
 
-  Link(const RankInfo& place, const WorldOptions& options)
-      : store(rendezvous(join_store(place, options.timeout), place, options.timeout)) {
+  Link(const RankInfo& info, const WorldOptions& options)
+      : store(rendezvous(join_store(info, options.timeout), info, options.timeout)) {
     try {
-      connect(place, options);
+      connect(info, options);
     } catch (const c10::Error& error) {
-      fail_to_connect(place, error.what_without_backtrace());
+      fail_to_connect(info, error.what_without_backtrace());
     } catch (const std::exception& error) {
-      fail_to_connect(place, error.what());
+      fail_to_connect(info, error.what());
     }
   }
 
-  void connect(const RankInfo& place, const WorldOptions& options) {
-    watch.emplace(store, watch_settings(place, options));
-    gloo = make_gloo(store, place, options.timeout);
-    if (options.device.is_cuda()) nccl = make_nccl(store, place, options.timeout, options.device);
-    watch->begin();
+  void connect(const RankInfo& info, const WorldOptions& options) {
+    monitor.emplace(store, monitor_options(info, options));
+    gloo = make_gloo(store, info, options.timeout);
+    if (options.device.is_cuda()) nccl = make_nccl(store, info, options.timeout, options.device);
+    monitor->start();
   }
 
-  // The groups' own errors do not tell which rank is to blame; the one that failed first has told.
-  [[noreturn]] void fail_to_connect(const RankInfo& place, const std::string& reason) const {
+  // The groups' own errors do not name the rank that caused them; the one that failed first has told.
+  [[noreturn]] void fail_to_connect(const RankInfo& info, const std::string& reason) const {
     const std::string message = first_line(reason);
-    tell_failure(*store, place, message);
-    const std::string own = fmt::format("rank {} ", place.rank), told = value_of(*store, kFailureKey).value_or(own);
+    tell_failure(*store, info, message);
+    const std::string own = fmt::format("rank {} ", info.rank), told = value_of(*store, kFailureKey).value_or(own);
     fail("{}", told.starts_with(own) ? message : told);
   }
 
   c10d::Backend& backend(const at::Tensor& tensor) const { return tensor.is_cuda() ? *nccl : *gloo; }
 
   QuietLogging quiet;
-  StorePtr store;                // of this generation
-  std::optional<Monitor> watch;  // its first beat is in the store before the groups wait for one another
+  StorePtr store;                  // of this generation
+  std::optional<Monitor> monitor;  // its first heartbeat is in the store before the groups wait for one another
   BackendPtr gloo, nccl;
 };
 
 World::World() = default;
 
-World::World(const RankInfo& place, const WorldOptions& options) : place_(place) {
+World::World(const RankInfo& info, const WorldOptions& options) : info_(info) {
   require(static_cast<bool>(options.on_failure), "a world needs on_failure");
-  if (place.size > 1) link_ = std::make_unique<Link>(place, options);
+  if (info.size > 1) link_ = std::make_unique<Link>(info, options);
 }
 
 World::~World() = default;
 
-// Where the collective fails, the watch finds out who is to blame.
+// Where the collective fails, the monitor finds out which rank has caused it.
 template <typename Start>
 World::Wait World::begin(const std::string& name, const Start& start) {
-  const std::int64_t number = link_->watch->begun();
+  const std::int64_t number = link_->monitor->begin_collective();
   const auto guarded = [this, name, number](const auto& action) {
     try {
       action();
     } catch (const c10::Error& error) {
-      link_->watch->blame(name, number, error.what_without_backtrace());
+      link_->monitor->fail_collective(name, number, error.what_without_backtrace());
     } catch (const std::exception& error) {
-      link_->watch->blame(name, number, error.what());
+      link_->monitor->fail_collective(name, number, error.what());
     }
   };
   c10::intrusive_ptr<c10d::Work> work;
   guarded([&] { work = start(); });
   return [this, name, work, guarded] {
-    link_->watch->waiting_for(name);
+    link_->monitor->waiting_for(name);
     guarded([&] { work->wait(); });
-    link_->watch->waiting_for("");
+    link_->monitor->waiting_for("");
   };
 }
 
-World::Wait World::begin_sum(const at::Tensor& tensor, const std::string& name) {
+World::Wait World::all_reduce_async(const at::Tensor& tensor, const std::string& name) {
   if (size() == 1) return [] {};
   return begin(name, [&] {
     std::vector<at::Tensor> tensors{tensor};
@@ -136,7 +136,7 @@ World::Wait World::begin_sum(const at::Tensor& tensor, const std::string& name) 
   });
 }
 
-void World::sum(const at::Tensor& tensor, const std::string& name) { begin_sum(tensor, name)(); }
+void World::all_reduce(const at::Tensor& tensor, const std::string& name) { all_reduce_async(tensor, name)(); }
 
 void World::broadcast(const at::Tensor& tensor, int root, const std::string& name) {
   if (size() == 1) return;
@@ -179,21 +179,21 @@ std::vector<std::string> World::all_gather_text(const std::string& text, const s
 }
 
 void World::barrier(const std::string& name) {
-  if (size() > 1) sum(at::zeros({1}), name);
+  if (size() > 1) all_reduce(at::zeros({1}), name);
 }
 
 void World::report_failure(const std::string& message) {
-  if (size() > 1) link_->watch->report(message);
+  if (size() > 1) link_->monitor->report(message);
 }
 
 void World::shutdown() {
   if (size() == 1) return;
-  barrier("the end");
-  link_->watch->end();
+  barrier("the shutdown");
+  link_->monitor->stop();
   // Rank 0 may hold the store: it goes last, but does not wait for a rank that dies on its way out.
-  link_->store->add(kLeftKey, 1);
-  const Clock::time_point deadline = Clock::now() + kLeaving;
-  while (is_rank_zero() && link_->store->add(kLeftKey, 0) < size() && Clock::now() < deadline) {
+  link_->store->add(kShutdownKey, 1);
+  const Clock::time_point deadline = Clock::now() + kShutdownTime;
+  while (is_rank_zero() && link_->store->add(kShutdownKey, 0) < size() && Clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }

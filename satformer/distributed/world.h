@@ -1,6 +1,6 @@
 #pragma once
-// The ranks that train together, and what they say to one another. Collectives: every rank makes the same calls in the
-// same order. Each has a name, which errors repeat.
+// The ranks that train together, and their collectives: every rank makes the same calls in the same order. Each call
+// has a name, which errors repeat.
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
@@ -28,25 +28,25 @@ class World {
  public:
   // One rank, without a network: collectives return at once.
   World();
-  // Joins the others, and watches them from then on. Error when they do not come together within the timeout.
-  World(const RankInfo& place, const WorldOptions& options);
+  // Joins the others, and monitors them from then on. Error when they have not all joined within the timeout.
+  World(const RankInfo& info, const WorldOptions& options);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  int rank() const { return place_.rank; }
-  int size() const { return place_.size; }
-  int local_rank() const { return place_.local_rank; }
+  int rank() const { return info_.rank; }
+  int size() const { return info_.size; }
+  int local_rank() const { return info_.local_rank; }
 
-  bool is_rank_zero() const { return place_.rank == 0; }  // the one that writes files and speaks
+  bool is_rank_zero() const { return info_.rank == 0; }  // the one that writes files and speaks
   // This rank's part of `count` things.
   Range partition(std::int64_t count) const { return satformer::partition(count, rank(), size()); }
 
   // The sum over the ranks, in place; the same bits on all of them.
-  void sum(const at::Tensor& tensor, const std::string& name);
+  void all_reduce(const at::Tensor& tensor, const std::string& name);
   // Begins it; the tensor is the sum once the returned function has been called, and is left alone until then.
   using Wait = std::function<void()>;
-  [[nodiscard]] Wait begin_sum(const at::Tensor& tensor, const std::string& name);
+  [[nodiscard]] Wait all_reduce_async(const at::Tensor& tensor, const std::string& name);
 
   void broadcast(const at::Tensor& tensor, int root, const std::string& name);
   std::string broadcast_text(const std::string& text, int root, const std::string& name);
@@ -62,7 +62,7 @@ class World {
   // _exit: what is under way in the process groups never finishes.
   void report_failure(const std::string& message);
 
-  // Parts from the others, all together. No collective may follow.
+  // Leaves the others, all together. No collective may follow.
   void shutdown();
 
  private:
@@ -70,7 +70,7 @@ class World {
   template <typename Start>
   Wait begin(const std::string& name, const Start& start);
 
-  RankInfo place_;
+  RankInfo info_;
   std::unique_ptr<Link> link_;  // null: alone
 };
 

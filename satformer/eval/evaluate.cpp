@@ -4,14 +4,10 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 #include <numeric>
-#include <string>
 #include <vector>
 
-#include "satformer/core/error.h"
-#include "satformer/runtime/device.h"
+#include "satformer/eval/model_input.h"
 #include "satformer/runtime/precision.h"
 
 namespace satformer::eval {
@@ -34,27 +30,17 @@ void keep_targets(at::Tensor& targets, std::int64_t wanted) {
 
 models::LossSum batch_loss(models::LanguageModel& model, const data::Batch& batch, const EvaluationOptions& options) {
   const AutocastGuard autocast(options.device, options.dtype);
-  return model.loss({.input_ids = to_device(batch.input_ids, options.device),
-                     .positions = to_device(batch.positions, options.device),
-                     .document_ids = batch.document_ids},
-                    batch.targets);
+  return model.loss(model_input(batch, options.device), batch.targets);
 }
 
 }  // namespace
 
-double Evaluation::perplexity() const { return std::exp(loss()); }
-
-double Evaluation::bits_per_byte(std::int64_t bytes) const {
-  return loss_sum / std::numbers::ln2 / static_cast<double>(bytes);
-}
-
-Evaluation evaluate(models::LanguageModel& model, const data::TokenDataset& dataset, const EvaluationOptions& options) {
+LossTotal evaluate(models::LanguageModel& model, const data::TokenDataset& dataset, const EvaluationOptions& options) {
   const at::NoGradGuard no_grad;
   const std::int64_t seq_length = options.batch.seq_length;
-  require_window(dataset, seq_length, "the split");
+  const std::int64_t windows = data::num_evaluation_windows(dataset, seq_length);
   const std::int64_t sequences =
       options.sequences > 0 ? options.sequences : std::max<std::int64_t>(1, kTokensAtATime / seq_length);
-  const std::int64_t windows = data::num_evaluation_windows(dataset, seq_length);
   const std::int64_t all = dataset.num_tokens() - 1;
   const std::int64_t wanted = options.max_targets > 0 ? std::min(options.max_targets, all) : all;
 
@@ -72,14 +58,8 @@ Evaluation evaluate(models::LanguageModel& model, const data::TokenDataset& data
     if (options.progress) options.progress(std::min(wanted, (window + sequences) * seq_length));
   }
   // Where another rank has a number, this one has 0: the sum over the ranks is exact.
-  if (options.world != nullptr) options.world->sum(losses, "the sum of validation losses");
+  if (options.world != nullptr) options.world->all_reduce(losses, "the all-reduce of validation losses");
   return {std::accumulate(loss_of, loss_of + batches, 0.0), wanted};
-}
-
-void require_window(const data::TokenDataset& dataset, std::int64_t seq_length, const std::string& name) {
-  require(dataset.num_tokens() > seq_length,
-          "{} has {} tokens; one window of seq_length {} needs {}: use more text or a smaller seq_length", name,
-          dataset.num_tokens(), seq_length, seq_length + 1);
 }
 
 std::int64_t target_bytes(const data::TokenDataset& dataset, const data::Tokenizer& tokenizer) {

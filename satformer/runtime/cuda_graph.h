@@ -1,4 +1,6 @@
 #pragma once
+// Work on fixed memory that is run many times. On a GPU it becomes a CUDA graph: one launch instead of hundreds. On the
+// CPU it is called again.
 #include <c10/core/Device.h>
 
 #include <cstdint>
@@ -7,8 +9,6 @@
 
 namespace satformer {
 
-// Work on fixed memory that is run many times. On a GPU it becomes a CUDA graph: one launch instead of hundreds. On the
-// CPU it is called again.
 class CudaGraph {
  public:
   // Records `work`, which is not run yet. It may not wait for the GPU, and what it reads and writes must stay where it

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "satformer/core/error.h"
 
@@ -62,15 +63,19 @@ void* HostMemory::take(std::size_t bytes) {
     fit = free_sizes_.lower_bound({size, nullptr});
   }
   const auto [available, begin] = *fit;
-  erase_free(free_.find(begin));
-  if (available > size) insert_free(begin + size, available - size);
-  used_.emplace(begin, size);
+  // What may throw comes first.
+  BlockNodes rest = available > size ? make_nodes() : BlockNodes{};
+  Used& used = used_[begin];
+  used.size = size;
+  used.nodes = extract_free(free_.find(begin));
+  if (available > size) insert_free(std::move(rest), begin + size, available - size);
   in_use_ += size;
   return begin;
 }
 
 bool HostMemory::add_region(std::size_t bytes) {
   const std::size_t size = round_up(std::max(bytes, kRegion), kHugePage);
+  BlockNodes nodes = make_nodes();
   // A huge page more than needed, so that the region can begin on one; the rest is never touched.
   void* const mapped =
       ::mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -80,7 +85,7 @@ bool HostMemory::add_region(std::size_t bytes) {
   char* const begin = static_cast<char*>(mapped) + skipped;
   ::madvise(begin, size, MADV_HUGEPAGE);  // where the system refuses, small pages serve as well
   reserved_ += size;
-  insert_free(begin, size);
+  insert_free(std::move(nodes), begin, size);
   return true;
 }
 
@@ -88,35 +93,44 @@ bool HostMemory::give_back(void* block) {
   const std::scoped_lock lock(mutex_);
   const auto used = used_.find(block);
   if (used == used_.end()) return false;
-  in_use_ -= used->second;
-  insert_free(static_cast<char*>(block), used->second);
+  in_use_ -= used->second.size;
+  insert_free(std::move(used->second.nodes), static_cast<char*>(block), used->second.size);
   used_.erase(used);
   return true;
 }
 
+HostMemory::BlockNodes HostMemory::make_nodes() {
+  FreeBlocks block{{nullptr, 0}};
+  FreeSizes size{{0, nullptr}};
+  return {block.extract(block.begin()), size.extract(size.begin())};
+}
+
 // Joined with the free blocks on both sides.
-void HostMemory::insert_free(char* begin, std::size_t size) {
+void HostMemory::insert_free(BlockNodes nodes, char* begin, std::size_t size) noexcept {
   auto next = free_.lower_bound(begin);
   if (next != free_.end() && begin + size == next->first) {
     size += next->second;
     const auto joined = next++;
-    erase_free(joined);
+    extract_free(joined);
   }
   if (next != free_.begin()) {
     const auto previous = std::prev(next);
     if (previous->first + previous->second == begin) {
       begin = previous->first;
       size += previous->second;
-      erase_free(previous);
+      extract_free(previous);
     }
   }
-  free_.emplace(begin, size);
-  free_sizes_.emplace(size, begin);
+  nodes.block.key() = begin;
+  nodes.block.mapped() = size;
+  nodes.size.value() = {size, begin};
+  free_.insert(std::move(nodes.block));
+  free_sizes_.insert(std::move(nodes.size));
 }
 
-void HostMemory::erase_free(std::map<char*, std::size_t>::iterator block) {
-  free_sizes_.erase({block->second, block->first});
-  free_.erase(block);
+HostMemory::BlockNodes HostMemory::extract_free(FreeBlocks::iterator block) noexcept {
+  const auto size = free_sizes_.find({block->second, block->first});
+  return {free_.extract(block), free_sizes_.extract(size)};
 }
 
 void use_host_memory() {

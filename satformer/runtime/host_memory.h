@@ -31,18 +31,32 @@ class HostMemory : public c10::Allocator {
   static HostMemory& instance();
 
  private:
+  using FreeBlocks = std::map<char*, std::size_t>;
+  using FreeSizes = std::set<std::pair<std::size_t, char*>>;
+  // A free block's entries in both lists. A used block keeps them: giving it back must not allocate, as tensors are
+  // freed in destructors, where an exception ends the process.
+  struct BlockNodes {
+    FreeBlocks::node_type block;
+    FreeSizes::node_type size;
+  };
+  struct Used {
+    std::size_t size = 0;
+    BlockNodes nodes;
+  };
+
   HostMemory() = default;
   void* take(std::size_t bytes);  // null where the system has no more
   bool add_region(std::size_t bytes);
   bool give_back(void* block);  // false for a block that is not from here
-  void insert_free(char* begin, std::size_t size);
-  void erase_free(std::map<char*, std::size_t>::iterator block);
+  void insert_free(BlockNodes nodes, char* begin, std::size_t size) noexcept;
+  BlockNodes extract_free(FreeBlocks::iterator block) noexcept;
+  static BlockNodes make_nodes();
   static void free_block(void* block);
 
   mutable std::mutex mutex_;
-  std::map<char*, std::size_t> free_;                   // by address, to join neighbours
-  std::set<std::pair<std::size_t, char*>> free_sizes_;  // the same by size, for the best fit
-  std::unordered_map<void*, std::size_t> used_;
+  FreeBlocks free_;       // by address, to join neighbours
+  FreeSizes free_sizes_;  // the same by size, for the best fit
+  std::unordered_map<void*, Used> used_;
   std::size_t reserved_ = 0, in_use_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "satformer/eval/model_input.h"
 #include "satformer/runtime/device.h"
 #include "satformer/runtime/precision.h"
 
@@ -12,33 +13,25 @@ namespace satformer::train {
 // Libraries choose their algorithms and memory in the first passes.
 constexpr int kPassesBeforeRecording = 2;
 
-ForwardBackward::ForwardBackward(models::LanguageModel& model, c10::Device device, c10::ScalarType dtype, bool recorded)
+ForwardBackward::ForwardBackward(models::LanguageModel& model, c10::Device device, c10::ScalarType dtype,
+                                 bool cuda_graph)
     : model_(model),
       device_(device),
       dtype_(dtype),
-      recorded_(recorded),
+      cuda_graph_(cuda_graph),
       loss_sum_(at::zeros({}, at::TensorOptions(device).dtype(at::kDouble))) {}
 
 std::int64_t ForwardBackward::run(const data::Batch& batch) {
-  const std::int64_t num_targets = models::count_targets(batch.targets);
-  if (recorded_ && !work_) {
-    const auto shape = batch.input_ids.sizes().vec();
-    seen_ = shape == shape_ ? seen_ + 1 : 0;
-    shape_ = shape;
-    if (seen_ >= kPassesBeforeRecording && !batch.document_ids.defined()) record(batch);
-  }
-  if (work_ && fits(batch)) {
+  if (cuda_graph_ && !graph_) record_if_due(batch);
+  if (graph_ && can_replay(batch)) {
     input_ids_.copy_(to_device(batch.input_ids, device_));
     targets_.copy_(to_device(batch.targets, device_));
-    work_->run();
+    graph_->run();
   } else {
-    forward_and_backward({.input_ids = to_device(batch.input_ids, device_),
-                          .positions = to_device(batch.positions, device_),
-                          .document_ids = batch.document_ids},
-                         to_device(batch.targets, device_));
-    if (recorded_ && !work_) note_gradients();
+    forward_and_backward(eval::model_input(batch, device_), to_device(batch.targets, device_));
+    if (cuda_graph_ && !graph_) note_gradients();
   }
-  return num_targets;
+  return models::count_targets(batch.targets);
 }
 
 void ForwardBackward::forward_and_backward(const models::ModelInput& input, const at::Tensor& targets) {
@@ -58,6 +51,13 @@ void ForwardBackward::note_gradients() {
   }
 }
 
+void ForwardBackward::record_if_due(const data::Batch& batch) {
+  const auto shape = batch.input_ids.sizes().vec();
+  same_shape_ = shape == shape_ ? same_shape_ + 1 : 0;
+  shape_ = shape;
+  if (same_shape_ >= kPassesBeforeRecording && !batch.document_ids.defined()) record(batch);
+}
+
 void ForwardBackward::record(const data::Batch& batch) {
   for (const at::Tensor& parameter : with_gradient_) {
     if (!parameter.grad().defined()) {
@@ -68,10 +68,10 @@ void ForwardBackward::record(const data::Batch& batch) {
   targets_ = at::empty_like(batch.targets, batch.targets.options().device(device_));
   input_ids_.zero_();
   targets_.zero_();
-  work_ = std::make_unique<CudaGraph>(device_, [this] { forward_and_backward({.input_ids = input_ids_}, targets_); });
+  graph_ = std::make_unique<CudaGraph>(device_, [this] { forward_and_backward({.input_ids = input_ids_}, targets_); });
 }
 
-bool ForwardBackward::fits(const data::Batch& batch) const {
+bool ForwardBackward::can_replay(const data::Batch& batch) const {
   return batch.input_ids.sizes() == input_ids_.sizes() && !batch.document_ids.defined();
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "satformer/checkpoint/layout.h"
 #include "satformer/core/error.h"
 #include "satformer/io/files.h"
 #include "satformer/io/json_fields.h"
@@ -22,8 +23,6 @@ std::int64_t step_of(const std::string& line, const std::string& source, std::in
 }
 
 }  // namespace
-
-double ValidationMetrics::perplexity() const { return std::exp(loss); }
 
 std::string metrics_until(const std::string& text, std::int64_t step, const std::string& source) {
   std::string kept;
@@ -44,7 +43,7 @@ void cut_metrics_after(const std::filesystem::path& path, std::int64_t step) {
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& directory, bool tensorboard,
                              std::optional<std::int64_t> resume_step)
-    : path_(directory / kMetricsFile) {
+    : path_(directory / checkpoint::kMetricsFile) {
   if (resume_step) {
     cut_metrics_after(path_, *resume_step);
   } else {
@@ -54,7 +53,7 @@ MetricsWriter::MetricsWriter(const std::filesystem::path& directory, bool tensor
   require(file_.good(), "{}: cannot write: {}", path_.string(), std::strerror(errno));
   if (tensorboard) {
     const auto restart_step = resume_step ? std::optional(*resume_step + 1) : std::nullopt;
-    events_.emplace(directory / "tensorboard", restart_step);
+    events_.emplace(directory / checkpoint::kTensorBoardFolder, restart_step);
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// metrics.jsonl: one JSON object a line, flushed line by line. Two kinds of lines:
+// metrics.jsonl: one JSON object a line, flushed line by line. Three kinds of lines:
 //   {"step", "tokens", "loss", "lr", "grad_norm", "tokens_per_second", "seconds"}    after every step
 //   {"step", "tokens", "lr", "skipped": true, "tokens_per_second", "seconds"}        a step without an update
 //   {"step", "val_loss", "val_perplexity", "val_tokens"}                             after a validation
@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "satformer/eval/loss_total.h"
 #include "satformer/train/tensorboard.h"
 
 namespace satformer::train {
@@ -28,7 +29,7 @@ struct ValidationMetrics {
   double loss = 0.0;
   std::int64_t tokens = 0;
 
-  double perplexity() const;
+  double perplexity() const { return eval::perplexity(loss); }
 };
 
 class MetricsWriter {
@@ -50,8 +51,6 @@ class MetricsWriter {
   std::ofstream file_;
   std::optional<EventWriter> events_;
 };
-
-constexpr const char* kMetricsFile = "metrics.jsonl";
 
 // The lines of a metrics file's text up to `step`; a last line without line end is cut. Error names `source` and the
 // line of anything else that is not a metrics line.

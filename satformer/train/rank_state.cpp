@@ -56,7 +56,7 @@ void gather_moments(distributed::World& world, const optim::AdamW& optimizer, co
     }
     all.emplace(whole, whole.front().options());
   }
-  gather_shares(world, optimizer.num_elements(), mine, optimizer.owned().begin, all ? &*all : nullptr, transfer);
+  gather_parts(world, optimizer.num_elements(), mine, optimizer.owned().begin, all ? &*all : nullptr, transfer);
 }
 
 }  // namespace
@@ -81,14 +81,14 @@ void broadcast_parameters(distributed::World& world, const optim::AdamW& optimiz
 
 void gather_parameters(distributed::World& world, const optim::AdamW& optimizer, const DistributedConfig& config) {
   const FlatList parameters = flat_parameters(optimizer);
-  gather_shares(world, parameters.size(), parameters, /*first=*/0, &parameters,
-                transfer(config, world.size(), "the exchange of updated parameters"));
+  gather_parts(world, parameters.size(), parameters, /*first=*/0, &parameters,
+               transfer(config, world.size(), "the all-gather of updated parameters"));
 }
 
 std::map<std::string, at::Tensor> gather_optimizer_state(distributed::World& world, const optim::AdamW& optimizer,
                                                          const DistributedConfig& config) {
   std::map<std::string, at::Tensor> state;
-  const Transfer each = transfer(config, world.size(), "the collection of the optimiser's state");
+  const Transfer each = transfer(config, world.size(), "the all-gather of the optimiser's state");
   gather_moments(world, optimizer, optimizer.exp_avgs(), "exp_avg.", each, state);
   gather_moments(world, optimizer, optimizer.exp_avg_sqs(), "exp_avg_sq.", each, state);
   if (world.is_rank_zero()) state.merge(optimizer.steps());

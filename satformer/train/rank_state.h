@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "satformer/checkpoint/checkpoint.h"
+#include "satformer/checkpoint/trainer_state.h"
 #include "satformer/distributed/world.h"
 #include "satformer/optim/adamw.h"
 #include "satformer/run/run_config.h"
@@ -15,10 +15,10 @@ namespace satformer::train {
 
 struct StartFacts {
   const RunConfig& config;
-  const TrainerState& state;
+  const checkpoint::TrainerState& state;
   const std::vector<optim::NamedParameter>& parameters;
-  const std::string& validation_fingerprint;
-  const std::string& checkpoint_checksum;  // of its manifest; empty: none
+  const std::string& validation_fingerprint;  // empty: no validation
+  const std::string& checkpoint_checksum;     // of its manifest; empty: none
 };
 
 // Error names the rank that differs in the library's version, the configuration (but for the keys that name this

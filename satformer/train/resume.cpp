@@ -5,23 +5,19 @@
 #include <algorithm>
 #include <vector>
 
+#include "satformer/checkpoint/layout.h"
 #include "satformer/core/error.h"
 #include "satformer/core/progress.h"
 #include "satformer/io/files.h"
 #include "satformer/io/strict_json.h"
-#include "satformer/train/metrics.h"
 
 namespace satformer::train {
 namespace {
 
-bool holds_run(const std::filesystem::path& output) {
-  return std::filesystem::exists(output / kMetricsFile) || !list_checkpoints(output).empty();
-}
-
 std::filesystem::path chosen_by_user(const std::filesystem::path& output, const std::filesystem::path& from) {
-  const std::filesystem::path checkpoint = find_checkpoint(from);
-  if (!holds_run(output)) return checkpoint;
-  const auto checkpoints = list_checkpoints(output);
+  const std::filesystem::path checkpoint = checkpoint::find(from);
+  if (!checkpoint::holds_run(output)) return checkpoint;
+  const auto checkpoints = checkpoint::list(output);
   const bool inside = std::any_of(checkpoints.begin(), checkpoints.end(), [&](const std::filesystem::path& own) {
     return std::filesystem::equivalent(own, checkpoint);
   });
@@ -41,9 +37,9 @@ void require_same(const std::string& key, const nlohmann::json& now, const nlohm
 
 void require_same_model(const RunConfig& config, const std::filesystem::path& checkpoint) {
   const nlohmann::json now = models::model_config_to_json(config.model);
-  const std::filesystem::path file = checkpoint / "config.json";
+  const std::filesystem::path file = checkpoint / checkpoint::kConfigFile;
   const nlohmann::json then = parse_strict_json(read_file(file), file.string());
-  if (!then.is_object()) fail("{}: expected an object, came {}", file.string(), shortened(then));
+  if (!then.is_object()) fail("{}: expected an object, got {}", file.string(), shortened(then));
   const auto value = [](const nlohmann::json& object, const std::string& key) {
     return object.contains(key) ? object[key] : nlohmann::json();
   };
@@ -64,17 +60,17 @@ std::optional<std::filesystem::path> choose_checkpoint(const std::filesystem::pa
                                                        const ResumeRequest& request) {
   if (!request.from.empty()) return chosen_by_user(output, request.from);
   if (!request.newest) {
-    require(!holds_run(output), "{} already holds a run: continue it with --resume, or give another --output",
-            output.string());
+    require(!checkpoint::holds_run(output),
+            "{} already holds a run: continue it with --resume, or give another --output", output.string());
     return std::nullopt;
   }
-  const auto checkpoints = list_checkpoints(output);
+  const auto checkpoints = checkpoint::list(output);
   if (!checkpoints.empty()) return checkpoints.back();
   note(fmt::format("{} holds no checkpoint yet: starting at step 0", output.string()));
   return std::nullopt;
 }
 
-void check_resume(const RunConfig& config, const std::string& data_fingerprint, const TrainerState& state,
+void check_resume(const RunConfig& config, const std::string& data_fingerprint, const checkpoint::TrainerState& state,
                   const std::filesystem::path& checkpoint) {
   require_same_model(config, checkpoint);
   for (const char* key : {"data.seq_length", "data.document_mask", "data.end_of_text_id", "system.seed"}) {
@@ -87,7 +83,7 @@ void check_resume(const RunConfig& config, const std::string& data_fingerprint, 
           config.data.data_dir.string(), checkpoint.string(), data_fingerprint, state.data_fingerprint);
 }
 
-void note_changes(const RunConfig& config, const TrainerState& state) {
+void note_changes(const RunConfig& config, const checkpoint::TrainerState& state) {
   std::vector<std::string> changes;
   for (const Key& key : run_config_keys()) {
     if (key.help.empty() || key.path.starts_with("model.")) continue;

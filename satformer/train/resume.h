@@ -1,11 +1,11 @@
 #pragma once
-// Which checkpoint a run goes on from, and whether it may.
+// Which checkpoint a run continues from, and whether it may.
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 
-#include "satformer/checkpoint/checkpoint.h"
+#include "satformer/checkpoint/trainer_state.h"
 #include "satformer/run/run_config.h"
 
 namespace satformer::train {
@@ -23,10 +23,10 @@ std::optional<std::filesystem::path> choose_checkpoint(const std::filesystem::pa
                                                        const ResumeRequest& request);
 
 // Model and data order must be the checkpoint's: Error names the key, both values and what to do.
-void check_resume(const RunConfig& config, const std::string& data_fingerprint, const TrainerState& state,
+void check_resume(const RunConfig& config, const std::string& data_fingerprint, const checkpoint::TrainerState& state,
                   const std::filesystem::path& checkpoint);
 
 // A note lists the keys that have changed since the checkpoint.
-void note_changes(const RunConfig& config, const TrainerState& state);
+void note_changes(const RunConfig& config, const checkpoint::TrainerState& state);
 
 }  // namespace satformer::train

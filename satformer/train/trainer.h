@@ -1,5 +1,8 @@
 #pragma once
 // Training: one object that owns model, optimiser and data position, and goes on step by step.
+//
+//   Trainer trainer(load_run_config("config.json"), {.output = "runs/small"});
+//   TrainingResult result = trainer.run();
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
@@ -9,47 +12,33 @@
 #include <optional>
 #include <string>
 
-#include "satformer/checkpoint/checkpoint.h"
-#include "satformer/distributed/gradient_reducer.h"
+#include "satformer/checkpoint/trainer_state.h"
 #include "satformer/distributed/world.h"
 #include "satformer/run/run_config.h"
-#include "satformer/train/display.h"
 #include "satformer/train/gradients.h"
-#include "satformer/train/metrics.h"
 #include "satformer/train/resume.h"
+#include "satformer/train/run_outputs.h"
+#include "satformer/train/training_result.h"
+#include "satformer/train/training_step.h"
+#include "satformer/train/validator.h"
 
 namespace satformer::train {
 
-struct Validation {
-  double loss = 0.0;  // mean nats a target token
-  std::int64_t tokens = 0;
-};
-
 struct TrainerOptions {
-  std::filesystem::path output;  // the run's folder: metrics.jsonl, tensorboard/, checkpoints/
-  ResumeRequest resume;
+  std::filesystem::path output;  // the run's folder (checkpoint/layout.h)
+  ResumeRequest resume = {};
   c10::Device device = c10::kCPU;
   c10::ScalarType dtype = c10::ScalarType::Float;
-  std::function<Validation(models::LanguageModel&)> validate;  // empty: no validation
-  std::string validation_fingerprint;                          // of its data, which ranks must have alike
-  std::function<bool()> stop_requested;                        // asked in every step; empty: never
-  // The ranks that train together: every rank makes the same calls of the Trainer, and the functions above are called
-  // on all of them. One rank that is asked to stop stops all.
+  bool validates = true;                      // false: for measurements, which have no validation split
+  std::function<bool()> stop_requested = {};  // asked in every step, on every rank; empty: never
+  // The ranks that train together: every rank makes the same calls of the Trainer. One that is asked to stop stops all.
   std::shared_ptr<distributed::World> world = std::make_shared<distributed::World>();
-};
-
-struct TrainingResult {
-  TrainerState state;
-  std::int64_t parameters = 0;
-  double tokens_per_second = 0.0;  // of all ranks, in this process's steps; validation and checkpoints not counted
-  std::filesystem::path checkpoint;
-  bool stopped = false;  // by stop_requested, before max_steps
 };
 
 class Trainer {
  public:
-  // Opens the data, makes the model and, when resuming, puts the checkpoint in place. Error before anything is written
-  // when the data, the output folder or the checkpoint do not fit.
+  // Opens the data, makes the model and, when resuming, restores the checkpoint. Error before anything is written when
+  // the data, the output folder or the checkpoint do not fit.
   Trainer(RunConfig config, TrainerOptions options);
 
   // Trains to max_steps (or a stop), with metrics, validations and checkpoints.
@@ -61,48 +50,37 @@ class Trainer {
 
   models::LanguageModel& model() { return *model_; }
   const optim::AdamW& optimizer() const { return *optimizer_; }
-  const TrainerState& state() const { return state_; }
+  const checkpoint::TrainerState& state() const { return state_; }
 
  private:
-  // What rank 0 alone writes and shows.
-  struct Outputs {
-    std::optional<MetricsWriter> writer;
-    std::optional<Display> display;
-
-    template <typename Metrics>
-    void add(const Metrics& metrics);
-  };
-
   std::optional<std::filesystem::path> agreed_checkpoint();
   void open_data();
   void make_model_and_optimizer();
   void restore(const std::filesystem::path& checkpoint);
   void start_together(const std::string& checkpoint_checksum);
   void describe_run() const;
-  void open_outputs(Outputs& outputs);
-  void sum_over_ranks(LossTotal& total);
-  bool update(const LossTotal& total, StepMetrics& metrics);
-  void check_skipped() const;
-  void check_parameters();
-  void validate(Outputs& outputs);
-  void save(Outputs& outputs);
+  void count_step(const StepResult& result);
+  void require_progress() const;
+  void compare_ranks();
+  void validate(RunOutputs* outputs);
+  void save(RunOutputs* outputs);
   bool due(std::int64_t interval) const;
-  bool stop_wanted() const;
+  bool stop_requested() const;
 
   RunConfig config_;
   TrainerOptions options_;
   distributed::World& world_;  // of options_
   std::optional<TrainingData> data_;
+  std::optional<Validator> validator_;
   std::shared_ptr<models::LanguageModel> model_;
   std::optional<optim::AdamW> optimizer_;
-  std::optional<ForwardBackward> forward_backward_;
-  std::optional<distributed::GradientReducer> reducer_;
-  TrainerState state_;
+  std::optional<TrainingStep> step_;
+  checkpoint::TrainerState state_;
   std::string tokenizer_;             // tokenizer.model of the data, read once; empty: none
   std::filesystem::path checkpoint_;  // the one that holds state_.step; else empty
   std::int64_t tokens_here_ = 0;      // of this process
   double step_seconds_ = 0.0;
-  bool stop_agreed_ = false;  // by the ranks, in the last step
+  bool stop_agreed_ = false;  // by several ranks, in the last step
 };
 
 }  // namespace satformer::train

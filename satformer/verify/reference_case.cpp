@@ -11,7 +11,7 @@
 #include "satformer/core/error.h"
 #include "satformer/io/files.h"
 
-namespace satformer::train {
+namespace satformer::verify {
 namespace {
 
 std::string shape_text(const at::Tensor& tensor) { return fmt::format("[{}]", fmt::join(tensor.sizes(), ", ")); }
@@ -118,4 +118,4 @@ double tolerance_for(const ReferenceCase& reference, double tolerance, std::stri
   return disagreement && disagreement->figure > tolerance ? 10 * disagreement->figure : tolerance;
 }
 
-}  // namespace satformer::train
+}  // namespace satformer::verify

@@ -11,7 +11,7 @@
 #include "satformer/runtime/safetensors.h"
 #include "satformer/verify/verify.h"
 
-namespace satformer::train {
+namespace satformer::verify {
 
 constexpr const char* kCaseConfigFile = "config.json";
 constexpr const char* kCaseTensorsFile = "golden.safetensors";
@@ -49,10 +49,10 @@ class LargestError {
  public:
   LargestError(std::string kind, double tolerance) : check_{std::move(kind), 0, tolerance, ""} {}
   void add(double error, const std::string& tensor);
-  const VerifyCheck& check() const { return check_; }
+  const Check& check() const { return check_; }
 
  private:
-  VerifyCheck check_;
+  Check check_;
 };
 
 // What the case's metadata float64_agreement says after `label`: how far float32 itself is from float64. Of several
@@ -66,7 +66,8 @@ std::optional<Disagreement> float64_disagreement(const ReferenceCase& reference,
 // The tolerance, or ten times the figure after `label` where float32 itself misses the tolerance.
 double tolerance_for(const ReferenceCase& reference, double tolerance, std::string_view label);
 
-std::vector<VerifyCheck> verify_forward(const ReferenceCase& reference);
-std::vector<VerifyCheck> verify_training(const ReferenceCase& reference);
+// The checks of a forward case (verify_forward.cpp) and of a training run (verify_training.cpp).
+std::vector<Check> check_forward(const ReferenceCase& reference);
+std::vector<Check> check_training(const ReferenceCase& reference);
 
-}  // namespace satformer::train
+}  // namespace satformer::verify

@@ -12,7 +12,7 @@
 #include "satformer/models/architectures.h"
 #include "satformer/verify/reference_case.h"
 
-namespace satformer::train {
+namespace satformer::verify {
 namespace {
 
 namespace fs = std::filesystem;
@@ -37,11 +37,11 @@ std::vector<fs::path> cases_below(const fs::path& folder) {
 }
 
 // A failed case must not hide the others. Foreign messages are cut to their first line.
-VerifyCase run_case(const fs::path& folder) {
-  VerifyCase result{.name = name_of(folder), .checks = {}, .failure = "", .skipped = ""};
+CaseResult run_case(const fs::path& folder) {
+  CaseResult result{.name = name_of(folder), .checks = {}, .failure = "", .skipped = ""};
   try {
     const ReferenceCase reference = load_reference_case(folder);
-    result.checks = reference.is_training_run() ? verify_training(reference) : verify_forward(reference);
+    result.checks = reference.is_training_run() ? check_training(reference) : check_forward(reference);
   } catch (const std::exception& error) {
     const std::string message = error.what();
     result.failure = first_line(message);
@@ -65,20 +65,20 @@ std::string row(std::string_view name, std::string_view kind, std::string_view e
   return fmt::format("{:<24} {:<21} {:>10} {:>10}  {:<6} {}\n", name, kind, error, tolerance, verdict, tensor);
 }
 
-std::string rows_of(const VerifyCase& item) {
+std::string rows_of(const CaseResult& item) {
   if (!item.skipped.empty()) return row(item.name, "", "", "", "skip", fmt::format("skipped ({})", item.skipped));
   if (!item.failure.empty()) return row(item.name, "", "", "", "FAILED", item.failure);
   std::string rows;
-  for (const VerifyCheck& check : item.checks) {
+  for (const Check& check : item.checks) {
     rows += row(item.name, check.kind, fmt::format("{:.2e}", check.error), fmt::format("{:.1e}", check.tolerance),
                 check.passed() ? "ok" : "FAILED", check.tensor);
   }
   return rows;
 }
 
-json case_json(const VerifyCase& item) {
+json case_json(const CaseResult& item) {
   json errors = json::object();
-  for (const VerifyCheck& check : item.checks) {
+  for (const Check& check : item.checks) {
     errors[check.kind] = std::isfinite(check.error) ? json(check.error) : json(nullptr);
   }
   json result{{"name", item.name}, {"passed", item.passed()}, {"errors", std::move(errors)}};
@@ -88,19 +88,19 @@ json case_json(const VerifyCase& item) {
 
 }  // namespace
 
-bool VerifyCase::passed() const {
+bool CaseResult::passed() const {
   return failure.empty() && skipped.empty() && !checks.empty() &&
-         std::all_of(checks.begin(), checks.end(), [](const VerifyCheck& check) { return check.passed(); });
+         std::all_of(checks.begin(), checks.end(), [](const Check& check) { return check.passed(); });
 }
 
-bool VerifyReport::passed() const {
-  const auto ran = [](const VerifyCase& item) { return item.skipped.empty(); };
+bool Report::passed() const {
+  const auto ran = [](const CaseResult& item) { return item.skipped.empty(); };
   return std::any_of(cases.begin(), cases.end(), ran) &&
-         std::all_of(cases.begin(), cases.end(), [&](const VerifyCase& item) { return !ran(item) || item.passed(); });
+         std::all_of(cases.begin(), cases.end(), [&](const CaseResult& item) { return !ran(item) || item.passed(); });
 }
 
-VerifyReport verify(const std::vector<fs::path>& folders) {
-  VerifyReport report;
+Report run_cases(const std::vector<fs::path>& folders) {
+  Report report;
   for (const fs::path& folder : folders) {
     require(fs::is_directory(folder), "{}: no such folder", folder.string());
     if (holds_case(folder)) {
@@ -114,21 +114,21 @@ VerifyReport verify(const std::vector<fs::path>& folders) {
             kCaseTensorsFile);
     for (const fs::path& path : cases) {
       const std::string reason = reason_to_skip(path);
-      report.cases.push_back(reason.empty() ? run_case(path) : VerifyCase{name_of(path), {}, "", reason});
+      report.cases.push_back(reason.empty() ? run_case(path) : CaseResult{name_of(path), {}, "", reason});
     }
   }
   return report;
 }
 
-std::string verify_table(const VerifyReport& report) {
+std::string format_table(const Report& report) {
   std::string table = row("case", "kind", "error", "tolerance", "", "worst tensor");
-  for (const VerifyCase& item : report.cases) table += rows_of(item);
+  for (const CaseResult& item : report.cases) table += rows_of(item);
   return table;
 }
 
-json verify_json(const VerifyReport& report) {
+json to_json(const Report& report) {
   json result{{"passed", report.passed()}, {"cases", json::array()}, {"skipped", json::array()}};
-  for (const VerifyCase& item : report.cases) {
+  for (const CaseResult& item : report.cases) {
     if (item.skipped.empty()) {
       result["cases"].push_back(case_json(item));
     } else {
@@ -138,4 +138,4 @@ json verify_json(const VerifyReport& report) {
   return result;
 }
 
-}  // namespace satformer::train
+}  // namespace satformer::verify

@@ -8,7 +8,7 @@
 #include "satformer/core/error.h"
 #include "satformer/verify/reference_case.h"
 
-namespace satformer::train {
+namespace satformer::verify {
 namespace {
 
 // Everything in the file that is no parameter.
@@ -59,7 +59,7 @@ at::Tensor checked_targets(const ReferenceCase& reference) {
   return targets;
 }
 
-VerifyCheck check_intermediates(const ReferenceCase& reference, const TensorMap& observed) {
+Check check_intermediates(const ReferenceCase& reference, const TensorMap& observed) {
   LargestError largest("intermediates", tolerance_for(reference, 2e-5, "intermediates "));
   for (const auto& [name, expected] : reference.file.tensors) {
     if (!is_intermediate(name)) continue;
@@ -71,7 +71,7 @@ VerifyCheck check_intermediates(const ReferenceCase& reference, const TensorMap&
   return largest.check();
 }
 
-VerifyCheck check_gradients(const ReferenceCase& reference, models::LanguageModel& model) {
+Check check_gradients(const ReferenceCase& reference, models::LanguageModel& model) {
   LargestError largest("gradients", tolerance_for(reference, 2e-4, "grads worst "));
   for (const auto& parameter : model.named_parameters()) {
     const std::string name = "grad." + parameter.key();
@@ -84,7 +84,7 @@ VerifyCheck check_gradients(const ReferenceCase& reference, models::LanguageMode
 
 }  // namespace
 
-std::vector<VerifyCheck> verify_forward(const ReferenceCase& reference) {
+std::vector<Check> check_forward(const ReferenceCase& reference) {
   const auto model = load_reference_model(reference, "", parameter_names(reference));
   const models::ModelInput input{.input_ids = reference.tensor("input_ids")};
   Recorder recorder;
@@ -103,4 +103,4 @@ std::vector<VerifyCheck> verify_forward(const ReferenceCase& reference) {
           check_gradients(reference, *model)};
 }
 
-}  // namespace satformer::train
+}  // namespace satformer::verify

@@ -12,7 +12,7 @@
 #include "satformer/optim/clip.h"
 #include "satformer/verify/reference_case.h"
 
-namespace satformer::train {
+namespace satformer::verify {
 namespace {
 
 constexpr double kWeightDecay = 0.1, kClipNorm = 1.0;
@@ -88,7 +88,7 @@ double norm_tolerance(const ReferenceCase& reference) {
 }
 
 // Largest entry and norm of the difference, each relative to the update's.
-std::vector<VerifyCheck> check_final_parameters(const ReferenceCase& reference, models::LanguageModel& model) {
+std::vector<Check> check_final_parameters(const ReferenceCase& reference, models::LanguageModel& model) {
   LargestError entries("final_parameters", entry_tolerance(reference));
   LargestError norms("final_parameters_norm", norm_tolerance(reference));
   const at::NoGradGuard no_grad;
@@ -107,7 +107,7 @@ std::vector<VerifyCheck> check_final_parameters(const ReferenceCase& reference, 
 
 }  // namespace
 
-std::vector<VerifyCheck> verify_training(const ReferenceCase& reference) {
+std::vector<Check> check_training(const ReferenceCase& reference) {
   const at::Tensor& batches = reference.tensor("batches");
   require(batches.dim() == 3 && batches.scalar_type() == at::kLong, "{}: tensor batches must be int64 [steps, B, T]",
           reference.source);
@@ -121,15 +121,15 @@ std::vector<VerifyCheck> verify_training(const ReferenceCase& reference) {
   for (std::int64_t step = 0; step < steps; ++step) {
     const StepResult result = train_step(*model, optimizer, batches[step], lr[step].item<double>());
     const auto add = [&](LargestError& largest, double actual, const at::Tensor& expected, const char* name) {
-      const std::string place = fmt::format("{} of step {}", name, step);
-      largest.add(relative_error(at::scalar_tensor(actual, at::kDouble), expected[step], place), place);
+      const std::string where = fmt::format("{} of step {}", name, step);
+      largest.add(relative_error(at::scalar_tensor(actual, at::kDouble), expected[step], where), where);
     };
     add(loss_error, result.loss, loss, "loss");
     add(norm_error, result.grad_norm, grad_norm, "grad_norm");
   }
-  std::vector<VerifyCheck> checks = check_final_parameters(reference, *model);
+  std::vector<Check> checks = check_final_parameters(reference, *model);
   checks.insert(checks.begin(), {loss_error.check(), norm_error.check()});
   return checks;
 }
 
-}  // namespace satformer::train
+}  // namespace satformer::verify

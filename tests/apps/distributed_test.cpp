@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "satformer/checkpoint/layout.h"
+#include "satformer/checkpoint/load.h"
 #include "satformer/io/files.h"
 #include "satformer/runtime/safetensors.h"
 #include "tests/apps/child_process.h"
@@ -162,9 +164,9 @@ struct TrainingRanks {
     launcher.send(SIGKILL);
     CommandResult result = launcher.wait();
     CHECK(all_gone(ranks));
-    const auto checkpoints = train::list_checkpoints(setting.run("endless"));
+    const auto checkpoints = checkpoint::list(setting.run("endless"));
     CHECK_FALSE(checkpoints.empty());
-    for (const auto& checkpoint : checkpoints) CHECK_NOTHROW(train::load_model(checkpoint));
+    for (const auto& checkpoint : checkpoints) CHECK_NOTHROW(checkpoint::load_model(checkpoint));
     return result;
   }
 };
@@ -350,8 +352,8 @@ TEST_CASE("a stopped rank ends the run with its name", "[apps][distributed]") {
   const CommandResult result = training.end(20s);
   INFO(result.err);
   CHECK(result.exit_code == 1);
-  CHECK_THAT(result.err,
-             Contains("satformer: error: rank 0: rank 1 has died or hangs") && Contains("waited for the sum of"));
+  CHECK_THAT(result.err, Contains("satformer: error: rank 0: rank 1 has died or hangs") &&
+                             Contains("waited for the all-reduce of"));
 }
 
 TEST_CASE("no rank outlives its launcher", "[apps][distributed]") {
@@ -370,8 +372,8 @@ TEST_CASE("a signal to the launcher stops all ranks after the same step, to be c
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.err, Contains("--nproc 2 --resume"));
   const auto steps = lines_with(setting.run("endless"), "loss");
-  const auto newest = train::list_checkpoints(setting.run("endless")).back();
-  CHECK(train::load_trainer_state(newest).step == steps.back()["step"].get<std::int64_t>());
+  const auto newest = checkpoint::list(setting.run("endless")).back();
+  CHECK(checkpoint::load_trainer_state(newest).step == steps.back()["step"].get<std::int64_t>());
   setting.require_finished("endless",
                            {"--nproc", "2", "--resume", "--set", "max_steps=" + steps.back()["step"].dump()});
 }

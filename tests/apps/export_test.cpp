@@ -6,7 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "satformer/checkpoint/checkpoint.h"
+#include "satformer/checkpoint/layout.h"
+#include "satformer/checkpoint/load.h"
 #include "satformer/exchange/torchscript.h"
 #include "satformer/io/files.h"
 #include "tests/apps/child_process.h"
@@ -42,7 +43,7 @@ TEST_CASE("export writes a run's newest checkpoint as TorchScript", "[apps]") {
   CHECK(report["checkpoint"] == run + "/checkpoints/step_00000006");
   CHECK(report["difference"].get<double>() < 1e-6);
 
-  const auto model = train::load_model(run);
+  const auto model = checkpoint::load_model(run);
   exchange::ExtraFiles extra{{"config.json", ""}};
   torch::jit::Module module = exchange::load_torchscript(output, at::kCPU, &extra);
   CHECK(extra.at("config.json") == read_file(std::filesystem::path(run) / "checkpoints/step_00000006/config.json"));

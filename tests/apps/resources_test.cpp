@@ -8,7 +8,7 @@
 #include <fstream>
 #include <map>
 
-#include "satformer/checkpoint/checkpoint.h"
+#include "satformer/checkpoint/layout.h"
 #include "satformer/checkpoint/manifest.h"
 #include "satformer/io/files.h"
 #include "tests/apps/child_process.h"
@@ -85,8 +85,8 @@ struct ResourceSetting {
       REQUIRE(files.contains(name));
       REQUIRE(files.at(name) == contents);
     }
-    const auto checkpoints = train::list_checkpoints(where);
-    for (const auto& checkpoint : checkpoints) REQUIRE_NOTHROW(train::verify_manifest(checkpoint));
+    const auto checkpoints = checkpoint::list(where);
+    for (const auto& checkpoint : checkpoints) REQUIRE_NOTHROW(checkpoint::verify_manifest(checkpoint));
     for (const auto& entry : fs::recursive_directory_iterator(where)) {
       INFO(entry.path());
       REQUIRE(entry.path().filename().string().front() != '.');
@@ -115,7 +115,7 @@ struct ResourceSetting {
   // The run goes on as if nothing had happened.
   void require_resumable() const {
     must(train(run));
-    CHECK(train::list_checkpoints(run).back().filename() == "step_00000030");
+    CHECK(checkpoint::list(run).back().filename() == "step_00000030");
   }
 
  private:
@@ -186,9 +186,12 @@ TEST_CASE("no memory left", "[apps][resources]") {
     return;
   }
   const ResourceSetting setting;
-  const auto under = [&](int mebibytes, const Arguments& arguments) {
+  const auto under_kibibytes = [&](int kibibytes, const Arguments& arguments) {
     // One thread: OpenMP, which cannot start another, would end the process itself.
-    return setting.under(fmt::format("export OMP_NUM_THREADS=1; ulimit -v {}", mebibytes * 1024), arguments);
+    return setting.under(fmt::format("export OMP_NUM_THREADS=1; ulimit -v {}", kibibytes), arguments);
+  };
+  const auto under = [&](int mebibytes, const Arguments& arguments) {
+    return under_kibibytes(mebibytes * 1024, arguments);
   };
   // The least that LibTorch itself can be loaded in; below, the program does not begin.
   int too_little = 0, enough = 4096;
@@ -203,6 +206,11 @@ TEST_CASE("no memory left", "[apps][resources]") {
       INFO(enough + more << " MiB: " << arguments.front());
       failures += setting.failed(under(enough + more, arguments), "") ? 1 : 0;
     }
+  }
+  // In small steps, so that on every processor some step ends in the middle of reading, computing and unwinding.
+  for (int more = 0; more < 2048; more += 128) {
+    INFO(enough << " MiB and " << more << " KiB: eval");
+    failures += setting.failed(under_kibibytes(enough * 1024 + more, setting.eval(setting.output)), "") ? 1 : 0;
   }
   CHECK(failures > 0);
   // Threads, whose stacks of 8 MiB do not fit; a model, whose parameters do not.

@@ -6,6 +6,8 @@
 #include <random>
 #include <thread>
 
+#include "satformer/checkpoint/layout.h"
+#include "satformer/checkpoint/load.h"
 #include "satformer/io/files.h"
 #include "tests/apps/child_process.h"
 #include "tests/satformer/train/scratch_folder.h"
@@ -81,7 +83,7 @@ void wait_for_lines(Command& command, const std::filesystem::path& run, std::ptr
 }
 
 std::filesystem::path newest_checkpoint(const std::filesystem::path& run) {
-  const auto checkpoints = train::list_checkpoints(run);
+  const auto checkpoints = checkpoint::list(run);
   return checkpoints.empty() ? std::filesystem::path() : checkpoints.back();
 }
 
@@ -182,7 +184,7 @@ TEST_CASE("kill -9 at any moment, also while saving, loses no more than the step
     if (finished) REQUIRE(result.exit_code == 0);
     kills += finished ? 0 : 1;
     // Every checkpoint that has its name is whole.
-    for (const auto& checkpoint : train::list_checkpoints(run)) CHECK_NOTHROW(train::load_model(checkpoint));
+    for (const auto& checkpoint : checkpoint::list(run)) CHECK_NOTHROW(checkpoint::load_model(checkpoint));
   }
   CHECK(kills > 0);
   if (!finished) {

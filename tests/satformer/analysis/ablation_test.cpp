@@ -150,8 +150,8 @@ TEST_CASE("the intact loss of an ablation is that of eval", "[analysis][ablation
   const Ablation ablation = run(study, AblationScope::all, {.mode = InterventionMode::zero});
   eval::EvaluationOptions options;
   options.batch = study.options.batch;
-  const eval::Evaluation evaluation = eval::evaluate(*study.model, study.dataset, options);
-  CHECK(sum(ablation.targets) == static_cast<double>(evaluation.targets));
+  const eval::LossTotal evaluation = eval::evaluate(*study.model, study.dataset, options);
+  CHECK(sum(ablation.targets) == static_cast<double>(evaluation.num_targets));
   CHECK(sum(ablation.intact) == Approx(evaluation.loss_sum).epsilon(1e-6));
 }
 

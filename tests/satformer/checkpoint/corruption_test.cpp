@@ -5,7 +5,10 @@
 #include <fstream>
 #include <random>
 
-#include "satformer/checkpoint/checkpoint.h"
+#include "satformer/checkpoint/layout.h"
+#include "satformer/checkpoint/load.h"
+#include "satformer/checkpoint/manifest.h"
+#include "satformer/checkpoint/parameters.h"
 #include "satformer/core/error.h"
 #include "satformer/data/prepare.h"
 #include "satformer/io/files.h"
@@ -65,12 +68,13 @@ class Loader {
   explicit Loader(const CorruptionSetting& setting)
       : setting_(setting),
         model_(models::make_model(setting.config.model, 1)),
-        optimizer_(optim::make_parameter_groups(named_parameters(*model_), 0.1), setting.config.training.adamw) {}
+        optimizer_(optim::make_parameter_groups(checkpoint::named_parameters(*model_), 0.1),
+                   setting.config.training.adamw) {}
 
   // The error's message; empty when all is whole.
   std::string message() {
     try {
-      load_checkpoint(setting_.checkpoint, *model_, optimizer_, [](const TrainerState&) {});
+      checkpoint::restore(setting_.checkpoint, *model_, optimizer_, [](const checkpoint::TrainerState&) {});
       for (const char* split : {"train", "val"}) {
         data::TokenDataset::open(setting_.data, split, {.vocab_size = kVocabularySize});
       }

@@ -1,4 +1,4 @@
-// How ranks come together beside a store that holds what earlier ranks have left.
+// The rendezvous beside a store that holds what earlier ranks have left.
 #include "satformer/distributed/rendezvous.h"
 
 #include <future>
@@ -15,21 +15,21 @@ using namespace satformer::distributed;
 using namespace std::chrono_literals;
 using Catch::Matchers::Contains;
 
-class MeetingPlace {
+class RankStarter {
  public:
-  MeetingPlace() : store_(open_local_store(port_)) {}
+  RankStarter() : store_(open_local_store(port_)) {}
 
   // What the rank gets: its generation's store, or Error.
   std::future<StorePtr> start(int rank, int size, std::chrono::milliseconds timeout = 20s) const {
-    RankInfo place;
-    place.rank = rank;
-    place.size = size;
-    place.master_address = "127.0.0.1";
-    place.master_port = port_;
-    place.launcher_has_store = true;
-    place.started_by = "torchrun";
+    RankInfo info;
+    info.rank = rank;
+    info.size = size;
+    info.master_address = "127.0.0.1";
+    info.master_port = port_;
+    info.launcher_has_store = true;
+    info.started_by = "torchrun";
     return std::async(std::launch::async,
-                      [place, timeout] { return rendezvous(join_store(place, timeout), place, timeout); });
+                      [info, timeout] { return rendezvous(join_store(info, timeout), info, timeout); });
   }
 
  private:
@@ -40,6 +40,8 @@ class MeetingPlace {
 void require_together(std::future<StorePtr> first, std::future<StorePtr> second) {
   const StorePtr a = first.get(), b = second.get();
   a->set("key", std::string("value"));
+  // A client's set is not acknowledged, so that another client may be served first; its own next request comes after.
+  REQUIRE(value_of(*a, "key") == "value");
   CHECK(value_of(*b, "key") == "value");
   CHECK_FALSE(value_of(*b, kFailureKey).has_value());
   set_once(*b, kFailureKey, "killed");  // what this generation leaves
@@ -56,29 +58,29 @@ std::string error_of(std::future<StorePtr> future) {
 
 }  // namespace
 
-TEST_CASE("ranks that are started again beside the same store meet anew, whichever comes first", "[distributed]") {
-  const MeetingPlace place;
+TEST_CASE("ranks that are restarted beside the same store find one another, whichever is first", "[distributed]") {
+  const RankStarter ranks;
   for (const int first : {0, 1, 1, 0}) {
-    auto one = place.start(first, 2);
+    auto one = ranks.start(first, 2);
     if (first == 1) one.wait_for(100ms);
-    auto other = place.start(1 - first, 2);
+    auto other = ranks.start(1 - first, 2);
     require_together(first == 0 ? std::move(one) : std::move(other), first == 0 ? std::move(other) : std::move(one));
   }
 }
 
-TEST_CASE("a rank that does not come is named by all that have come", "[distributed]") {
-  const MeetingPlace place;
-  auto one = place.start(1, 3, 2s), zero = place.start(0, 3, 1s);
+TEST_CASE("a rank that does not join is named by all that have", "[distributed]") {
+  const RankStarter ranks;
+  auto one = ranks.start(1, 3, 2s), zero = ranks.start(0, 3, 1s);
   CHECK_THAT(error_of(std::move(zero)), Contains("rank 2 of 3 did not join within 1 s"));
   CHECK_THAT(error_of(std::move(one)), Contains("rank 0 has failed: rank 2 of 3 did not join within 1 s"));
-  CHECK_THAT(error_of(place.start(1, 3, 300ms)), Contains("rank 0 of 3 did not join within"));
+  CHECK_THAT(error_of(ranks.start(1, 3, 300ms)), Contains("rank 0 of 3 did not join within"));
 }
 
 TEST_CASE("two processes of one rank are told", "[distributed]") {
-  const MeetingPlace place;
-  auto first = place.start(1, 2);
+  const RankStarter ranks;
+  auto first = ranks.start(1, 2);
   first.wait_for(300ms);
-  auto second = place.start(1, 2), zero = place.start(0, 2);
+  auto second = ranks.start(1, 2), zero = ranks.start(0, 2);
   CHECK_THAT(error_of(std::move(first)), Contains("another process has joined as rank 1"));
   require_together(std::move(zero), std::move(second));
 }

@@ -30,7 +30,7 @@ using namespace satformer::distributed;
 void collectives(World& world) {
   const int size = world.size();
   const at::Tensor sum = at::full({1000}, world.rank() + 1.0);
-  world.sum(sum, "a sum");
+  world.all_reduce(sum, "an all-reduce");
   CHECK(at::equal(sum, at::full({1000}, size * (size + 1) / 2.0)));
 
   for (int root = 0; root < size; ++root) {
@@ -52,7 +52,7 @@ void collectives(World& world) {
 }
 
 // Rank by rank a part of [0, 23) over tensors of sizes 7, 0, 11 and 5, in pieces of two elements.
-void shares(World& world) {
+void parts(World& world) {
   constexpr std::int64_t kCount = 23;
   const auto make = [] {
     return std::vector<at::Tensor>{at::zeros({7}), at::zeros({0}), at::zeros({11, 1}), at::zeros({5})};
@@ -63,7 +63,7 @@ void shares(World& world) {
   REQUIRE(list.size() == kCount);
   const Range own = world.partition(kCount);
   list.copy_in(own.begin, expected.slice(0, own.begin, own.end));
-  gather_shares(world, kCount, list, /*first=*/0, &list, {.elements = 2, .name = "shares"});
+  gather_parts(world, kCount, list, /*first=*/0, &list, {.elements = 2, .name = "parts"});
   const at::Tensor all = list.empty(kCount);
   list.copy_out(0, all);
   CHECK(at::equal(all, expected));
@@ -71,8 +71,8 @@ void shares(World& world) {
   // The same where a rank holds its own part alone, and rank 0 alone wants all.
   const FlatList mine({expected.slice(0, own.begin, own.end).clone()}, at::kFloat);
   const FlatList target(make(), at::kFloat);
-  gather_shares(world, kCount, mine, own.begin, world.is_rank_zero() ? &target : nullptr,
-                {.elements = 3, .name = "shares"});
+  gather_parts(world, kCount, mine, own.begin, world.is_rank_zero() ? &target : nullptr,
+               {.elements = 3, .name = "parts"});
   target.copy_out(0, all);
   CHECK(at::equal(all, world.is_rank_zero() ? expected : at::zeros({kCount})));
 
@@ -108,13 +108,15 @@ void reduce_rows(World& world, std::int64_t rows, std::int64_t bucket_bytes, boo
   for (int step = 0; step < 2; ++step) {
     for (std::int64_t row = 0; row < rows; ++row) reference.backward(row);
     const Range part = world.partition(rows);
-    for (std::int64_t row = part.begin; row < part.end; ++row) {
-      if (row + 1 == part.end) reducer.arm();
-      own.backward(row);
-    }
-    const at::Tensor used = reducer.end_pass();
-    world.sum(used, "used parameters");
-    reducer.finish(used);
+    const auto passes = [&](const std::function<void()>& before_last) {
+      for (std::int64_t row = part.begin; row < part.end; ++row) {
+        if (row + 1 == part.end) before_last();
+        own.backward(row);
+      }
+      return std::vector<double>{static_cast<double>(part.size()), static_cast<double>(step)};
+    };
+    const std::vector<double> sums = reducer.reduce(passes, "an all-reduce");
+    CHECK(sums == std::vector<double>{static_cast<double>(rows), static_cast<double>(step * world.size())});
     for (std::size_t i = 0; i < 4; ++i) {
       INFO("rows " << rows << ", parameter " << i << ", step " << step);
       require_gradient(own.parameters()[i].grad(), reference.parameters()[i].grad());
@@ -137,16 +139,18 @@ void gradients(World& world) {
   }
 }
 
-// Every parameter takes part: all buckets' sums begin within the backward pass.
+// Every parameter takes part: all buckets' all-reduces begin within the backward pass.
 void overlap(World& world) {
   const at::Tensor a = at::full({4}, 1.0).set_requires_grad(true), b = at::full({4}, 1.0).set_requires_grad(true);
   GradientReducer reducer(world, {a, b}, {.bucket_bytes = 1});
   REQUIRE(reducer.num_buckets() == 2);
-  reducer.arm();
-  (a.sum() + b.sum() * 3).backward();
-  world.sum(reducer.end_pass(), "used parameters");
+  const auto passes = [&](const std::function<void()>& before_last) {
+    before_last();
+    (a.sum() + b.sum() * 3).backward();
+    return std::vector<double>{};
+  };
+  CHECK(reducer.reduce(passes, "an all-reduce").empty());
   CHECK(reducer.begun_in_backward() == 2);
-  reducer.finish(at::full({2}, 1.0, at::kDouble));
   CHECK(at::equal(a.grad(), at::full({4}, 1.0 * world.size())));
   CHECK(at::equal(b.grad(), at::full({4}, 3.0 * world.size())));
 }
@@ -168,7 +172,7 @@ void differing_tensors(World& world) {
 void fail_in_rank(World& world, int rank, void (*how)()) {
   world.barrier("a first barrier");
   if (world.rank() == rank) how();
-  world.sum(at::zeros({4}), "the sum that never comes");
+  world.all_reduce(at::zeros({4}), "the all-reduce without end");
 }
 
 void dies(World& world) {
@@ -189,7 +193,7 @@ void throws(World& world) {
 void master_throws(World& world) {
   fail_in_rank(world, 0, [] { fail("the cat sat on it"); });
 }
-void comes_late(World& world) {
+void is_late(World& world) {
   fail_in_rank(world, 1, [] { std::this_thread::sleep_for(std::chrono::seconds(20)); });
 }
 
@@ -198,7 +202,7 @@ void comes_late(World& world) {
 const std::map<std::string, Scenario>& scenarios() {
   static const std::map<std::string, Scenario> all = {
       {"collectives", collectives},
-      {"shares", shares},
+      {"parts", parts},
       {"gradients", gradients},
       {"overlap", overlap},
       {"differing_facts", differing_facts},
@@ -209,7 +213,7 @@ const std::map<std::string, Scenario>& scenarios() {
       {"master_stops", master_stops},
       {"throws", throws},
       {"master_throws", master_throws},
-      {"comes_late", comes_late},
+      {"is_late", is_late},
   };
   return all;
 }

@@ -47,7 +47,7 @@ TEST_CASE("a world of one rank needs no network", "[distributed]") {
   CHECK(world.size() == 1);
   CHECK(world.is_rank_zero());
   const at::Tensor value = at::full({2}, 3.0);
-  world.sum(value, "a sum");
+  world.all_reduce(value, "an all-reduce");
   world.broadcast(value, 0, "a broadcast");
   CHECK(at::equal(value, at::full({2}, 3.0)));
   CHECK(world.all_gather(value, "a gathering").sizes() == at::IntArrayRef({1, 2}));
@@ -60,7 +60,7 @@ TEST_CASE("collectives of 2, 3 and 4 ranks", "[distributed]") {
 }
 
 TEST_CASE("parts of a list of tensors are gathered and broadcast", "[distributed]") {
-  for (const int size : {2, 3}) require_success("shares", size);
+  for (const int size : {2, 3}) require_success("parts", size);
 }
 
 TEST_CASE("summed gradients are those of one process, however rows and buckets fall", "[distributed]") {
@@ -83,7 +83,7 @@ TEST_CASE("when a rank is killed the others name it and the collective", "[distr
   CHECK(results[1].signal == SIGKILL);
   for (const int rank : {0, 2}) {
     require_one_line(results[rank], kOtherRankFailed, "rank 1 has died or hangs");
-    CHECK_THAT(results[rank].err, Contains("waited for the sum that never comes"));
+    CHECK_THAT(results[rank].err, Contains("waited for the all-reduce without end"));
   }
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("when a rank hangs the others name it within the timeout", "[distribut
   const auto results = run_failing("stops");
   for (const int rank : {0, 2}) {
     require_one_line(results[rank], kOtherRankFailed, "rank 1 has died or hangs");
-    CHECK_THAT(results[rank].err, Contains("waited for the sum that never comes"));
+    CHECK_THAT(results[rank].err, Contains("waited for the all-reduce without end"));
   }
   CHECK(results[1].signal == SIGKILL);  // by the test, at its end
 }
@@ -117,11 +117,12 @@ TEST_CASE("when a rank throws the others repeat its message", "[distributed]") {
   }
 }
 
-TEST_CASE("a rank that lives but does not come is named by those that waited", "[distributed]") {
-  const auto results = run_failing("comes_late");
+TEST_CASE("a rank that lives but does not take part is named by those that waited", "[distributed]") {
+  const auto results = run_failing("is_late");
   for (const int rank : {0, 2}) {
     CHECK(results[rank].exit_code != 0);
-    CHECK_THAT(results[rank].err, Contains(fmt::format("rank 1 did not come to the sum that never comes within {} s",
-                                                       kScenarioTimeoutSeconds)));
+    CHECK_THAT(results[rank].err,
+               Contains(fmt::format("rank 1 did not take part in the all-reduce without end within {} s",
+                                    kScenarioTimeoutSeconds)));
   }
 }

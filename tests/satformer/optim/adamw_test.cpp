@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "satformer/core/error.h"
-#include "satformer/optim/clip.h"
 #include "tests/catch.h"
 
 namespace {
@@ -156,33 +155,6 @@ TEST_CASE("AdamW rejects two parameters of one name and integer parameters", "[o
   const at::Tensor a = parameter({2});
   CHECK_THROWS_WITH(AdamW({{"", 0.0, {{"x", a}, {"x", a}}}}, {}), Contains("two parameters are named x"));
   CHECK_THROWS_WITH(AdamW({{"", 0.0, {{"n", at::empty({2}, at::kLong)}}}}, {}), Contains("n is Long"));
-}
-
-TEST_CASE("parameter groups: what decays and what does not", "[optim]") {
-  const auto groups = make_parameter_groups(
-      {{"model.embeddings.weight", parameter({5, 2})}, {"model.layers.0.attn.q_proj.weight", parameter({2, 2}), true}},
-      0.1);
-  REQUIRE(groups.size() == 2);
-  CHECK(groups[0].weight_decay == 0.1);
-  CHECK(groups[0].num_elements() == 4);
-  CHECK(groups[1].weight_decay == 0.0);
-  CHECK(describe(groups[0]) == "weight decay 0.1: 1 tensors, 4 values (q_proj)");
-  CHECK(describe(groups[1]) == "weight decay 0: 1 tensors, 10 values (embeddings)");
-}
-
-TEST_CASE("clipping by the global norm", "[optim]") {
-  const at::Tensor a = at::full({4}, 3.0f), b = at::full({1}, 8.0f);
-  const double norm = global_norm({a, b});
-  CHECK(norm == Approx(10.0));
-  CHECK(clip_factor(norm, 1.0) == Approx(1.0 / (10.0 + 1e-6)));
-  CHECK(clip_factor(0.5, 1.0) == 1.0);
-  CHECK(clip_factor(norm, 0.0) == 1.0);
-  CHECK(global_norm({}) == 0.0);
-  CHECK(global_norm({at::full({4}, 1e30f)}) == Approx(2e30));  // the sum of squares overflows float32
-  a.data_ptr<float>()[1] = NAN;
-  CHECK(std::isnan(global_norm({a, b})));
-  a.data_ptr<float>()[1] = INFINITY;
-  CHECK(std::isinf(global_norm({a, b})));
 }
 
 TEST_CASE("AdamW for parts of the elements, wherever they are cut, is AdamW for all bit for bit", "[optim]") {

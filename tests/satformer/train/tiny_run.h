@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "satformer/eval/evaluate.h"
 #include "satformer/train/trainer.h"
 
 namespace satformer::train {
@@ -53,21 +52,11 @@ inline RunConfig tiny_config(const std::filesystem::path& data, const std::vecto
   return parse_run_config(tiny_config_text(data), "tiny.json", overrides);
 }
 
-inline TrainerOptions tiny_options(const RunConfig& config, const std::filesystem::path& output,
-                                   ResumeRequest resume = {}) {
+inline TrainerOptions tiny_options(const std::filesystem::path& output, ResumeRequest resume = {}) {
   at::set_num_threads(1);  // so small a model is faster so
-  const auto dataset = std::make_shared<data::TokenDataset>(
-      data::TokenDataset::open(config.data.data_dir, "val", {.vocab_size = kTinyVocabulary}));
-  eval::EvaluationOptions evaluation;
-  evaluation.batch = batch_options(config.data, config.model);
-  evaluation.max_targets = config.logging.eval_tokens;
   TrainerOptions options;
   options.output = output;
   options.resume = std::move(resume);
-  options.validate = [dataset, evaluation](models::LanguageModel& model) {
-    const eval::Evaluation result = eval::evaluate(model, *dataset, evaluation);
-    return Validation{result.loss(), result.targets};
-  };
   return options;
 }
 

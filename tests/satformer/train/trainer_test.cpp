@@ -7,6 +7,9 @@
 #include <fstream>
 #include <map>
 
+#include "satformer/checkpoint/layout.h"
+#include "satformer/checkpoint/parameters.h"
+#include "satformer/checkpoint/save.h"
 #include "satformer/core/error.h"
 #include "satformer/io/files.h"
 #include "satformer/io/folder_lock.h"
@@ -25,7 +28,7 @@ using Catch::Matchers::Contains;
 TrainingResult train_tiny(const std::filesystem::path& data, const std::filesystem::path& output,
                           const std::vector<std::string>& overrides = {}, ResumeRequest resume = {}) {
   const RunConfig config = tiny_config(data, overrides);
-  Trainer trainer(config, tiny_options(config, output, std::move(resume)));
+  Trainer trainer(config, tiny_options(output, std::move(resume)));
   return trainer.run();
 }
 
@@ -60,7 +63,7 @@ double largest_difference(const std::filesystem::path& a, const std::filesystem:
 
 // The parameter that every gradient depends on.
 at::Tensor final_norm(Trainer& trainer) {
-  for (const auto& parameter : named_parameters(trainer.model())) {
+  for (const auto& parameter : checkpoint::named_parameters(trainer.model())) {
     if (parameter.name == "model.norm.weight") return parameter.tensor;
   }
   throw std::logic_error("no model.norm.weight");
@@ -79,12 +82,12 @@ TEST_CASE("training lowers the loss and leaves what it promises", "[train]") {
   CHECK(result.state.val_tokens == 300);
   CHECK(*result.state.val_loss < std::log(61.0) - 0.5);
   CHECK(result.checkpoint == run / "checkpoints" / "step_00000060");
-  CHECK(list_checkpoints(run).size() == 2);
+  CHECK(checkpoint::list(run).size() == 2);
   CHECK(std::filesystem::exists(run / "tensorboard"));
   const auto lines = metrics_without_times(run);
   CHECK(lines.size() == 62);  // a line a step, two validations
   CHECK(lines.back()["val_loss"] == *result.state.val_loss);
-  CHECK(load_trainer_state(result.checkpoint).val_loss == result.state.val_loss);
+  CHECK(checkpoint::load_trainer_state(result.checkpoint).val_loss == result.state.val_loss);
   CHECK(lines.front()["loss"].get<double>() == Approx(std::log(61.0)).margin(0.3));
 }
 
@@ -96,7 +99,7 @@ TEST_CASE("20 steps straight are 10 and 10 resumed, bit for bit", "[train]") {
   // Stopped after step 13: the run goes on from the checkpoint of step 10, as after a kill.
   {
     const RunConfig config = tiny_config(data);
-    TrainerOptions options = tiny_options(config, resumed);
+    TrainerOptions options = tiny_options(resumed);
     int steps = 0;
     options.stop_requested = [&steps] { return ++steps == 13; };
     const TrainingResult result = Trainer(config, options).run();
@@ -146,7 +149,7 @@ TEST_CASE("recorded passes give the same parameters", "[train]") {
   for (const models::Architecture& item : models::architectures()) {
     const std::string& architecture = item.name;
     INFO(architecture);
-    // Micro-batches of 3, 3 and 2: the last is of another shape and runs as it comes.
+    // Micro-batches of 3, 3 and 2: the last is of another shape and runs operator by operator.
     const std::vector<std::string> overrides = {"architecture=" + architecture, "max_steps=4", "micro_batch_size=3"};
     std::vector<std::string> recorded = overrides;
     recorded.emplace_back("cuda_graph=true");
@@ -163,7 +166,7 @@ TEST_CASE("a step with a loss that is not finite changes nothing but the positio
   const ScratchFolder folder;
   const auto data = make_tiny_data(folder.path() / "data");
   const RunConfig config = tiny_config(data);
-  Trainer trainer(config, tiny_options(config, folder.path() / "run"));
+  Trainer trainer(config, tiny_options(folder.path() / "run"));
   trainer.step();
   const at::Tensor norm = final_norm(trainer);
   const at::Tensor good = norm.detach().clone();
@@ -197,22 +200,22 @@ TEST_CASE("training stops after too many skipped steps and saves nothing that is
   const auto data = make_tiny_data(folder.path() / "data");
   const auto run = folder.path() / "run";
   const RunConfig config = tiny_config(data, {"max_skipped_steps=3", "checkpoint_interval=0", "eval_interval=0"});
-  Trainer trainer(config, tiny_options(config, run));
+  Trainer trainer(config, tiny_options(run));
   {
     const at::NoGradGuard no_grad;
     final_norm(trainer)[0] = INFINITY;
   }
   CHECK_THROWS_WITH(trainer.run(), Contains("not finite in 3 steps in a row, up to step 3"));
-  CHECK(list_checkpoints(run).empty());
+  CHECK(checkpoint::list(run).empty());
   const auto lines = metrics_without_times(run);
   REQUIRE(lines.size() == 3);
   for (const auto& line : lines) {
     CHECK(line["skipped"] == true);
     CHECK_FALSE(line.contains("loss"));
   }
-  CHECK_THROWS_WITH(save_checkpoint(run, {trainer.model(), trainer.optimizer(), trainer.state(), {}}),
+  CHECK_THROWS_WITH(checkpoint::save(run, {trainer.model(), trainer.optimizer(), trainer.state(), {}}),
                     Contains("model.norm.weight is not finite after step 3"));
-  CHECK(list_checkpoints(run).empty());
+  CHECK(checkpoint::list(run).empty());
 }
 
 TEST_CASE("a huge learning rate never leaves parameters that are not finite", "[train]") {
@@ -220,7 +223,7 @@ TEST_CASE("a huge learning rate never leaves parameters that are not finite", "[
   const auto data = make_tiny_data(folder.path() / "data");
   const auto run = folder.path() / "run";
   CHECK_THROWS_AS(train_tiny(data, run, {"learning_rate=1e38", "warmup_steps=0", "checkpoint_interval=1"}), Error);
-  for (const auto& checkpoint : list_checkpoints(run)) {
+  for (const auto& checkpoint : checkpoint::list(run)) {
     for (const auto& [name, tensor] : read_safetensors(checkpoint / "model.safetensors").tensors) {
       INFO(name);
       CHECK(tensor.isfinite().all().item<bool>());
@@ -252,7 +255,7 @@ TEST_CASE("resuming refuses another model, data order or folder", "[train]") {
                     Contains("step_00000010 is later than"));
   CHECK_THROWS_WITH(train_tiny(data, run, {}, {.from = other}), Contains("already holds another run"));
   resume("training.max_steps=14");
-  CHECK(list_checkpoints(run).back().filename() == "step_00000014");
+  CHECK(checkpoint::list(run).back().filename() == "step_00000014");
   // Nothing left to do.
   CHECK(train_tiny(data, run, {"max_steps=14"}, {.newest = true}).state.step == 14);
 }

@@ -38,9 +38,9 @@ class DamagedCase {
   const fs::path& folder() const { return folder_; }
   Safetensors& file() { return file_; }
 
-  train::VerifyCase run() {
+  verify::CaseResult run() {
     write_safetensors(folder_ / "golden.safetensors", file_.tensors, file_.metadata);
-    return train::verify({folder_}).cases.at(0);
+    return verify::run_cases({folder_}).cases.at(0);
   }
 
  private:
@@ -48,8 +48,8 @@ class DamagedCase {
   Safetensors file_;
 };
 
-const train::VerifyCheck& check_of(const train::VerifyCase& item, const std::string& kind) {
-  for (const train::VerifyCheck& check : item.checks) {
+const verify::Check& check_of(const verify::CaseResult& item, const std::string& kind) {
+  for (const verify::Check& check : item.checks) {
     if (check.kind == kind) return check;
   }
   FAIL("no check of " << kind << " in " << item.name << ": " << item.failure);
@@ -59,10 +59,10 @@ const train::VerifyCheck& check_of(const train::VerifyCase& item, const std::str
 }  // namespace
 
 TEST_CASE("the reference vectors of the clone pass", "[train][verify]") {
-  const train::VerifyReport report = train::verify({golden()});
-  INFO(train::verify_table(report));
+  const verify::Report report = verify::run_cases({golden()});
+  INFO(verify::format_table(report));
   CHECK(report.passed());
-  const json result = train::verify_json(report);
+  const json result = verify::to_json(report);
   CHECK(result["passed"] == true);
   REQUIRE(result["cases"].size() == 3);
   CHECK(result["skipped"].empty());
@@ -84,8 +84,8 @@ TEST_CASE("the reference vectors beside the clone pass", "[train][verify]") {
     WARN("skipped: there are no reference vectors beside the clone");
     return;
   }
-  const train::VerifyReport report = train::verify({folder});
-  INFO(train::verify_table(report));
+  const verify::Report report = verify::run_cases({folder});
+  INFO(verify::format_table(report));
   CHECK(report.passed());
 }
 
@@ -96,14 +96,14 @@ TEST_CASE("damaged reference vectors do not pass", "[train][verify]") {
 
   SECTION("a wrong logit") {
     tensors["logits"][1][3][7] += 1.0;
-    const train::VerifyCase result = item.run();
+    const verify::CaseResult result = item.run();
     CHECK_FALSE(result.passed());
     CHECK(check_of(result, "logits").error > 1e-2);
     CHECK(check_of(result, "gradients").passed());
   }
   SECTION("a wrong gradient is named") {
     tensors["grad." + q_proj].mul_(1.001);
-    const train::VerifyCase result = item.run();
+    const verify::CaseResult result = item.run();
     CHECK_FALSE(check_of(result, "gradients").passed());
     CHECK(check_of(result, "gradients").tensor == "grad." + q_proj);
     CHECK(check_of(result, "logits").passed());
@@ -114,16 +114,16 @@ TEST_CASE("damaged reference vectors do not pass", "[train][verify]") {
   }
   SECTION("a wrong parameter shows everywhere") {
     tensors["model.layers.1.attn.v_proj.weight"].mul_(1.1);
-    const train::VerifyCase result = item.run();
+    const verify::CaseResult result = item.run();
     for (const char* kind : {"logits", "loss", "intermediates", "gradients"})
       CHECK_FALSE(check_of(result, kind).passed());
   }
   SECTION("not a number") {
     tensors[q_proj][0][0] = std::numeric_limits<double>::quiet_NaN();
-    const train::VerifyCase result = item.run();
+    const verify::CaseResult result = item.run();
     CHECK_FALSE(result.passed());
     CHECK(std::isinf(check_of(result, "logits").error));
-    const json written = train::verify_json({{result}});
+    const json written = verify::to_json({{result}});
     CHECK(written["passed"] == false);
     CHECK(written["cases"][0]["errors"]["logits"].is_null());
     CHECK(json::parse(written.dump()) == written);
@@ -170,7 +170,7 @@ TEST_CASE("damaged reference vectors do not pass", "[train][verify]") {
   }
   SECTION("ids beyond the vocabulary") {
     tensors["input_ids"][0][0] = 320;
-    const train::VerifyCase result = item.run();
+    const verify::CaseResult result = item.run();
     CHECK_FALSE(result.failure.empty());
     CHECK(result.failure.find('\n') == std::string::npos);
   }
@@ -181,14 +181,14 @@ TEST_CASE("damaged training runs do not pass", "[train][verify]") {
   TensorMap& tensors = item.file().tensors;
   SECTION("a wrong loss") {
     tensors["loss"][7] *= 1.001;
-    const train::VerifyCase result = item.run();
+    const verify::CaseResult result = item.run();
     CHECK_FALSE(check_of(result, "loss").passed());
     CHECK(check_of(result, "loss").tensor == "loss of step 7");
     CHECK(check_of(result, "grad_norm").passed());
   }
   SECTION("a wrong final parameter") {
     tensors["final.model.norm.weight"][3] += 0.01;
-    const train::VerifyCase result = item.run();
+    const verify::CaseResult result = item.run();
     CHECK(check_of(result, "final_parameters").tensor == "final.model.norm.weight");
     CHECK_FALSE(check_of(result, "final_parameters").passed());
     CHECK_FALSE(check_of(result, "final_parameters_norm").passed());
@@ -201,7 +201,7 @@ TEST_CASE("damaged training runs do not pass", "[train][verify]") {
     // One matrix that should decay does not.
     std::string& decayed = item.file().metadata["decayed"];
     decayed = decayed.substr(decayed.find(',') + 1);
-    const train::VerifyCase result = item.run();
+    const verify::CaseResult result = item.run();
     CHECK_FALSE(check_of(result, "final_parameters_norm").passed());
     CHECK(check_of(result, "final_parameters_norm").tensor == "final.model.layers.0.attn.q_proj.weight");
   }
@@ -214,14 +214,14 @@ TEST_CASE("damaged training runs do not pass", "[train][verify]") {
     CHECK(item.run().failure.ends_with("metadata decayed is missing"));
   }
   SECTION("the metadata's float64 disagreement of single entries") {
-    const train::VerifyCase result = item.run();
+    const verify::CaseResult result = item.run();
     CHECK(check_of(result, "final_parameters").tolerance == Approx(10 * 2.24e-4 / 5.94e-2).epsilon(0.01));
     CHECK(check_of(result, "final_parameters_norm").tolerance == Approx(10 * 1.13e-4));
   }
   SECTION("a float64 disagreement raises the tolerance") {
     item.file().metadata["float64_agreement"] = "loss rel diff per step 1.0e-07 3.0e-03 2e-7; grad_norm rel diff";
     tensors["loss"][7] *= 1.001;
-    const train::VerifyCase result = item.run();
+    const verify::CaseResult result = item.run();
     CHECK(check_of(result, "loss").tolerance == Approx(3e-2));
     CHECK(check_of(result, "loss").passed());
     CHECK(check_of(result, "grad_norm").tolerance == 5e-3);
@@ -236,32 +236,32 @@ TEST_CASE("folders that are no cases", "[train][verify]") {
 
   SECTION("a missing file") {
     fs::remove(item.folder() / "golden.safetensors");
-    const train::VerifyCase result = train::verify({item.folder()}).cases.at(0);
+    const verify::CaseResult result = verify::run_cases({item.folder()}).cases.at(0);
     CHECK(result.failure.find("golden.safetensors: missing") != std::string::npos);
   }
   SECTION("a broken configuration") {
     write(item.folder() / "config.json", "{");
-    CHECK_FALSE(train::verify({item.folder()}).passed());
+    CHECK_FALSE(verify::run_cases({item.folder()}).passed());
   }
   SECTION("another architecture") {
     write(item.folder() / "config.json", R"({"model_type": "perceptron"})");
-    CHECK_THROWS_WITH(train::verify({item.folder()}), Catch::Contains("architecture perceptron not in this build"));
-    const train::VerifyReport alone = train::verify({item.root()});
+    CHECK_THROWS_WITH(verify::run_cases({item.folder()}), Catch::Contains("architecture perceptron not in this build"));
+    const verify::Report alone = verify::run_cases({item.root()});
     CHECK_FALSE(alone.passed());  // nothing ran
-    CHECK(train::verify_json(alone)["skipped"][0]["name"] == "satformer_gqa");
-    const train::VerifyReport both = train::verify({item.root(), golden() / "resformer"});
+    CHECK(verify::to_json(alone)["skipped"][0]["name"] == "satformer_gqa");
+    const verify::Report both = verify::run_cases({item.root(), golden() / "resformer"});
     CHECK(both.passed());
-    CHECK(train::verify_table(both).find("skipped (architecture perceptron not in this build)") != std::string::npos);
+    CHECK(verify::format_table(both).find("skipped (architecture perceptron not in this build)") != std::string::npos);
   }
   SECTION("nothing there") {
-    CHECK_THROWS_WITH(train::verify({item.root() / "none"}), Catch::Contains("no such folder"));
+    CHECK_THROWS_WITH(verify::run_cases({item.root() / "none"}), Catch::Contains("no such folder"));
     fs::create_directory(item.root() / "empty");
-    CHECK_THROWS_WITH(train::verify({item.root() / "empty"}), Catch::Contains("nor a folder of cases"));
+    CHECK_THROWS_WITH(verify::run_cases({item.root() / "empty"}), Catch::Contains("nor a folder of cases"));
   }
   SECTION("one bad case does not hide the others") {
     fs::copy(golden() / "resformer", item.root() / "resformer");
     write(item.folder() / "golden.safetensors", "short");
-    const train::VerifyReport report = train::verify({item.root()});
+    const verify::Report report = verify::run_cases({item.root()});
     REQUIRE(report.cases.size() == 2);
     CHECK(report.cases[0].passed());
     CHECK_FALSE(report.cases[1].passed());
