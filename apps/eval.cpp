@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 
-#include "apps/checkpoint_data.h"
 #include "apps/commands.h"
 #include "apps/options.h"
 #include "satformer/checkpoint/layout.h"
@@ -12,6 +11,7 @@
 #include "satformer/config/config.h"
 #include "satformer/core/progress.h"
 #include "satformer/data/window.h"
+#include "satformer/eval/checkpoint_data.h"
 #include "satformer/eval/evaluate.h"
 #include "satformer/run/run_config.h"
 #include "satformer/runtime/device.h"
@@ -21,8 +21,8 @@ namespace satformer::apps {
 namespace {
 
 struct EvalFlags {
-  std::string checkpoint, data, split = "val", dtype = "auto", device = "auto", json;
-  std::int64_t seq_length = 0, sequences = 0;
+  ModelFlags model;
+  std::string json;
 };
 
 // Bytes of the text behind the split's targets, by the first of these that is there: what `prepare` counted, the
@@ -56,7 +56,7 @@ void report(const EvalFlags& flags, const eval::LossTotal& result, const std::op
                          {"perplexity", result.perplexity()},
                          {"bits_per_byte", nullptr},
                          {"tokens", result.num_targets}};
-  fmt::print("{} split: loss {:.4f}, perplexity {:.2f}, {} tokens\n", flags.split, result.mean(), result.perplexity(),
+  fmt::print("{} split: loss {:.4f}, perplexity {:.2f}, {} tokens\n", flags.model.split.name, result.mean(), result.perplexity(),
              result.num_targets);
   if (bytes) {
     json["bits_per_byte"] = result.bits_per_byte(*bytes);
@@ -66,24 +66,23 @@ void report(const EvalFlags& flags, const eval::LossTotal& result, const std::op
 }
 
 void eval_command(const EvalFlags& flags) {
-  const c10::Device device = select_device(flags.device);
-  const std::filesystem::path path = checkpoint::find(flags.checkpoint);
+  const std::string& split = flags.model.split.name;
+  const c10::Device device = select_device(flags.model.device);
+  const std::filesystem::path path = checkpoint::find(flags.model.checkpoint);
   const auto model = checkpoint::load_model(path);
-  train::DataConfig data = data_config(path, model->config());
-  if (!flags.data.empty()) data.data_dir = flags.data;
-  if (flags.seq_length > 0) data.seq_length = flags.seq_length;
-  const std::string& prefix = flags.split == "val" ? data.val_prefix : data.train_prefix;
-  const auto dataset = data::TokenDataset::open(data.data_dir, prefix, {.vocab_size = model->config().vocab_size});
-  data::require_window(fmt::format("the {} split", flags.split), dataset.num_tokens(), data.seq_length);
+  const train::DataConfig data = eval::data_config(path, model->config(), flags.model.split);
+  const auto dataset =
+      data::TokenDataset::open(data.data_dir, eval::prefix_of(data, split), {.vocab_size = model->config().vocab_size});
+  data::require_window(fmt::format("the {} split", split), dataset.num_tokens(), data.seq_length);
 
   eval::EvaluationOptions options;
   options.batch = train::batch_options(data, model->config());
-  options.sequences = flags.sequences;
+  options.sequences = flags.model.sequences;
   options.device = device;
-  options.dtype = select_dtype(flags.dtype, device, "--dtype");
+  options.dtype = select_dtype(flags.model.dtype, device, "--dtype");
   model->to(device);
   const eval::LossTotal result = evaluate_with_progress(*model, dataset, options);
-  report(flags, result, text_bytes(path, data.data_dir, flags.split, dataset));
+  report(flags, result, text_bytes(path, data.data_dir, split, dataset));
 }
 
 }  // namespace
@@ -91,21 +90,7 @@ void eval_command(const EvalFlags& flags) {
 void add_eval(CLI::App& app) {
   const auto flags = std::make_shared<EvalFlags>();
   CLI::App* command = app.add_subcommand("eval", "Loss, perplexity and bits per byte of a checkpoint");
-  command->add_option("checkpoint", flags->checkpoint, "A checkpoint's folder, or a run's (its newest checkpoint)")
-      ->type_name("CHECKPOINT")
-      ->required();
-  command->add_option("--data", flags->data, "Folder of the token shards [the training data]")->type_name("DIR");
-  command->add_option("--split", flags->split, "Which split")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"val", "train"}));
-  command->add_option("--seq-length", flags->seq_length, "Tokens of one window [that of the training]")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
-  command->add_option("--batch", flags->sequences, "Windows in memory at a time [4096 tokens' worth]")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
-  command->add_option("--dtype", flags->dtype, "auto, float32 or bfloat16")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "float32", "bfloat16"}));
-  command->add_option("--device", flags->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  add_model_options(*command, flags->model);
   add_threads_option(*command);
   add_json_option(*command, flags->json);
   command->callback([flags] { eval_command(*flags); });

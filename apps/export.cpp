@@ -70,9 +70,7 @@ void export_command(const ExportFlags& flags) {
 void add_export(CLI::App& app) {
   const auto flags = std::make_shared<ExportFlags>();
   CLI::App* command = app.add_subcommand("export", "Write a checkpoint in a format that other programs read");
-  command->add_option("checkpoint", flags->checkpoint, "A checkpoint's folder, or a run's (its newest checkpoint)")
-      ->type_name("CHECKPOINT")
-      ->required();
+  add_checkpoint_option(*command, flags->checkpoint);
   command->add_option("--format", flags->format, "torchscript: one file for LibTorch in C++ and Python")
       ->check(CLI::IsMember({"torchscript"}))
       ->required();

@@ -2,54 +2,49 @@
 // tables, plots and a page.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <memory>
 
 #include "apps/commands.h"
-#include "apps/gates_study.h"
 #include "apps/options.h"
-#include "satformer/analysis/gate_report.h"
-#include "satformer/checkpoint/layout.h"
-#include "satformer/checkpoint/load.h"
-#include "satformer/core/error.h"
+#include "satformer/analysis/study/files.h"
+#include "satformer/analysis/study/run.h"
 #include "satformer/data/output_folder.h"
 #include "satformer/runtime/device.h"
 
 namespace satformer::apps {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
+struct GatesFlags {
+  ModelFlags model;
+  std::string output, json;
+  bool overwrite = false, no_initial = false;
+  analysis::CheckpointStudyOptions study;
+};
 
-void print_summary(const json& document, const std::string& output) {
-  if (!document["gates"].is_null()) {
+void print_summary(const analysis::GatesReport& report, const std::string& output) {
+  if (report.model.gates) {
     fmt::print("{:>5} {:>10} {:>10} {:>10} {:>12} {:>6}\n", "layer", "mean", "zero", "open", "|a v1|/|v|", "Gini");
-    const auto number = [](const json& value) { return value.is_number() ? value.get<double>() : NAN; };
-    for (const json& layer : document["gates"]["layers"]) {
-      fmt::print("{:>5} {:>10.4f} {:>9.1f}% {:>9.1f}% {:>12.4f} {:>6.3f}\n", layer["layer"].get<int>(),
-                 number(layer["mean"]), 100 * number(layer["zero_fraction"]), 100 * number(layer["open_share"]),
-                 number(layer["contribution"]["mean"]), number(layer["gini"]));
+    for (const auto& layer : report.model.gates->layers) {
+      fmt::print("{:>5} {:>10.4f} {:>9.1f}% {:>9.1f}% {:>12.4f} {:>6.3f}\n", layer.layer, layer.mean,
+                 100 * layer.zero_fraction, 100 * layer.open_share, layer.contribution.mean, layer.gini);
     }
   }
-  for (const json& finding : document["findings"]) fmt::print("{}\n", finding.get<std::string>());
-  fmt::print("report: {}\n", (fs::path(output) / "report.html").string());
+  for (const std::string& finding : report.findings) fmt::print("{}\n", finding);
+  fmt::print("report: {}\n", (std::filesystem::path(output) / "report.html").string());
 }
 
 void gates_command(const GatesFlags& flags) {
   check_report_output(flags.output, flags.overwrite, "gates", "gates.json");
-  const c10::Device device = select_device(flags.device);
-  const fs::path checkpoint = checkpoint::find(flags.checkpoint);
-  const auto model = checkpoint::load_model(checkpoint);
-  require(analysis::has_early_access(model->config()),
-          "{}: this {} reaches early representations in no layer: there is nothing to tell", checkpoint.string(),
-          model->config().architecture);
-  const TokenSource source = open_token_source(flags.source, checkpoint, model->config());
-  const json document = make_gates_document(flags, checkpoint, *model, source, device);
+  analysis::CheckpointStudyOptions study = flags.study;
+  study.source.split = flags.model.split;
+  study.stream = stream_options(flags.model, select_device(flags.model.device));
+  study.initialization = !flags.no_initial;
+  const analysis::GatesReport report = analysis::study_checkpoint(flags.model.checkpoint, study);
   data::OutputFolder folder(flags.output);
-  analysis::write_report(document, folder.path());
+  analysis::write_report(report, folder.path());
   folder.commit();
-  print_summary(document, flags.output);
-  write_json_result(flags.json, document);
+  print_summary(report, flags.output);
+  write_json_result(flags.json, to_json(report));
 }
 
 std::string check_ascending(const std::string& text) {
@@ -70,16 +65,14 @@ std::string check_open_share(const std::string& text) {
 }
 
 void add_what(CLI::App& command, GatesFlags& flags) {
-  command.add_option("checkpoint", flags.checkpoint, "A checkpoint's folder, or a run's (its newest checkpoint)")
-      ->type_name("CHECKPOINT")
-      ->required();
-  add_token_source_options(command, flags.source);
-  command.add_option("--text", flags.source.text, "A text file instead of --data (also JSONL, .gz, .zst)")
+  add_model_options(command, flags.model);
+  add_token_options(command, flags.study.source, flags.study.max_tokens);
+  command.add_option("--text", flags.study.source.text, "A text file instead of --data (also JSONL, .gz, .zst)")
       ->type_name("FILE")
       ->excludes("--data");
   command.add_option("--output", flags.output, "Folder to make for the report")->type_name("DIR")->required();
   command.add_flag("--overwrite", flags.overwrite, "Replace the folder of an earlier report");
-  command.add_flag("--every-checkpoint", flags.every_checkpoint, "Also over all checkpoints of the run");
+  command.add_flag("--every-checkpoint", flags.study.every_checkpoint, "Also over all checkpoints of the run");
   command.add_flag("--no-initialization", flags.no_initial, "Leave out the model before training");
 }
 
@@ -103,19 +96,19 @@ void add_statistics(CLI::App& command, analysis::StudyOptions& study) {
   command.add_option("--text-tokens", study.gates.text_tokens, "Tokens of the page's text")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 16));
-  command.add_option("--top", study.json.listed_tokens, "Tokens with the largest and smallest gates, of each head")
+  command.add_option("--top", study.summary.listed_tokens, "Tokens with the largest and smallest gates, of each head")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}));
-  command.add_option("--min-count", study.json.min_token_count, "List tokens that occur at least so often")
+  command.add_option("--min-count", study.summary.min_token_count, "List tokens that occur at least so often")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  command.add_option("--confidence", study.json.bootstrap.confidence, "Of the bootstrap's intervals, in (0, 1)")
+  command.add_option("--confidence", study.summary.bootstrap.confidence, "Of the bootstrap's intervals, in (0, 1)")
       ->capture_default_str()
       ->check(check_open_share, "", "");
-  command.add_option("--resamples", study.json.bootstrap.resamples, "Of the bootstrap")
+  command.add_option("--resamples", study.summary.bootstrap.resamples, "Of the bootstrap")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{10}, std::int64_t{100'000}));
-  command.add_option("--seed", study.json.bootstrap.seed, "Of the bootstrap")->capture_default_str();
+  command.add_option("--seed", study.summary.bootstrap.seed, "Of the bootstrap")->capture_default_str();
 }
 
 }  // namespace
@@ -124,13 +117,8 @@ void add_gates(CLI::App& app) {
   const auto flags = std::make_shared<GatesFlags>();
   CLI::App* command = app.add_subcommand("gates", "What the gates learned: sparsity, depth, heads, token classes");
   add_what(*command, *flags);
-  add_statistics(*command, flags->study);
-  command->add_option("--batch", flags->sequences, "Windows in memory at a time [4096 tokens' worth]")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
-  command->add_option("--dtype", flags->dtype, "auto, float32 or bfloat16")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "float32", "bfloat16"}));
-  command->add_option("--device", flags->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  flags->study.study.gates.text_tokens = 512;
+  add_statistics(*command, flags->study.study);
   add_threads_option(*command);
   add_json_option(*command, flags->json);
   command->callback([flags] { gates_command(*flags); });

@@ -7,7 +7,7 @@ set(SATFORMER_FORMATS_PATTERNS
     optim/schedule.cpp
     checkpoint/layout.cpp checkpoint/manifest.cpp checkpoint/trainer_state.cpp
     train/metrics.cpp train/tensorboard.cpp
-    analysis/pattern_check.cpp analysis/token_categories.cpp)
+    analysis/tokens/pattern_check.cpp analysis/tokens/categories.cpp)
 set(SATFORMER_FORMATS_WITHOUT data/batch.cpp) # makes tensors
 
 include(EmbedFiles)

@@ -5,7 +5,7 @@
 namespace satformer::analysis::embedded {
 
 extern const std::string_view kTokenCategories;  // configs/analysis/token_categories.json
-extern const std::string_view kReportTemplate;   // satformer/analysis/report/report.html
+extern const std::string_view kReportTemplate;   // satformer/analysis/study/page/report.html
 extern const std::string_view kReportStyle;      // report.css
 extern const std::string_view kReportScript;     // report.js
 

@@ -1,5 +1,5 @@
 // Categories of tokens, and with them the cutting of a text.
-#include "satformer/analysis/token_categories.h"
+#include "satformer/analysis/tokens/categories.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "satformer/analysis/token_stream.h"
+#include "satformer/analysis/tokens/stream.h"
 #include "tests/satformer/train/scratch_folder.h"
 #include "tests/satformer/train/tiny_run.h"
 
