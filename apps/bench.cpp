@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "apps/commands.h"
 #include "apps/options.h"
+#include "satformer/bench/build_comparison.h"
 #include "satformer/bench/report.h"
 #include "satformer/bench/scaling.h"
 #include "satformer/bench/worker.h"
@@ -22,43 +24,67 @@ namespace {
 
 struct BenchFlags {
   bench::BenchSettings settings;
-  std::string dtype = "auto", device = "auto", json;
+  std::string dtype = "auto", device = "auto", against, json;
   bool worker = false;
 };
 
-// What is wrong with a plan is wrong with the flags that made it.
-bench::BenchPlan plan_from_flags(const bench::BenchSettings& settings) {
+// What is wrong with a plan or another build is wrong with the flags that named it.
+template <typename Make>
+auto from_flags(const Make& make) {
   try {
-    return bench::make_plan(settings);
+    return make();
   } catch (const Error& error) {
     throw std::invalid_argument(error.what());
   }
 }
 
-void bench_command(const BenchFlags& flags) {
+bench::BenchPlan plan_from_flags(const bench::BenchSettings& settings) {
+  return from_flags([&] { return bench::make_plan(settings); });
+}
+
+bench::OtherBuild other_build(const std::string& executable) {
+  return from_flags([&] { return bench::inspect_build(executable); });
+}
+
+// A table for people, JSON where it was asked for.
+void report(const BenchFlags& flags, const std::string& table, const nlohmann::json& json) {
+  std::fputs(table.c_str(), stdout);
+  write_json_result(flags.json, json);
+}
+
+// The plan for this machine; flags are checked first, because a GPU's libraries take seconds.
+bench::BenchPlan make_plan(const BenchFlags& flags) {
   bench::BenchSettings settings = flags.settings;
   settings.ranks = 1;
-  plan_from_flags(settings);  // flags first: a GPU's libraries take seconds
+  plan_from_flags(settings);
   settings.ranks = flags.settings.ranks;
   const c10::Device device = select_device(flags.device);
   settings.device = device.str();
   settings.dtype = select_dtype(flags.dtype, device, "--dtype") == c10::ScalarType::BFloat16 ? "bfloat16" : "float32";
   settings.threads = at::get_num_threads();
-  const bench::BenchPlan plan = plan_from_flags(settings);
+  return plan_from_flags(settings);
+}
 
-  Progress progress("bench", "rounds", settings.rounds);
+void bench_command(const BenchFlags& flags) {
+  const auto other = flags.against.empty() ? std::nullopt : std::optional(other_build(flags.against));
+  const bench::BenchPlan plan = make_plan(flags);
+  const std::int64_t rounds = plan.settings.rounds;
+  Progress progress("bench", "rounds", other ? rounds * static_cast<std::int64_t>(plan.configs.size()) : rounds);
   const std::vector<std::string> worker = {"/proc/self/exe", "bench", "--worker"};
-  const auto show = [&](std::int64_t rounds, const std::string& what) { progress.update(rounds, what); };
-  if (plan.settings.ranks > 1) {
+  const auto show = [&](std::int64_t done, const std::string& what) { progress.update(done, what); };
+  if (other) {
+    const bench::BuildComparison result = bench::compare_builds(plan, worker, *other, show);
+    progress.finish();
+    report(flags, bench::build_comparison_table(result), bench::build_comparison_json(result));
+  } else if (plan.settings.ranks > 1) {
     const bench::ScalingResult result = bench::run_scaling(plan, worker, show);
     progress.finish();
-    std::fputs(bench::scaling_table(result).c_str(), stdout);
-    return write_json_result(flags.json, bench::scaling_json(result));
+    report(flags, bench::scaling_table(result), bench::scaling_json(result));
+  } else {
+    const bench::BenchResult result = bench::run_bench(plan, worker, show);
+    progress.finish();
+    report(flags, bench::bench_table(result), bench::bench_json(result));
   }
-  const bench::BenchResult result = bench::run_bench(plan, worker, show);
-  progress.finish();
-  std::fputs(bench::bench_table(result).c_str(), stdout);
-  write_json_result(flags.json, bench::bench_json(result));
 }
 
 // The measuring process; its failure has been replied to the parent, which reports it.
@@ -98,17 +124,21 @@ void add_how(CLI::App& command, BenchFlags& flags) {
       ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
       ->capture_default_str();
   command.add_option("--device", flags.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  command.add_option("--rounds", flags.settings.rounds, "How often each architecture is timed")
+  command.add_option("--rounds", flags.settings.rounds, "How many times each architecture is timed")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
   command.add_option("--steps-per-round", flags.settings.steps_per_round, "Steps that are timed together")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
-  command
-      .add_option("--nproc", flags.settings.ranks,
-                  "Instead, compare one rank that has --threads CPU threads with N ranks that share them")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+  CLI::Option* ranks =
+      command
+          .add_option("--nproc", flags.settings.ranks,
+                      "Instead, compare one rank that has --threads CPU threads with N ranks that share them")
+          ->type_name("N")
+          ->check(CLI::Range(1, 1024));
+  command.add_option("--against", flags.against, "Instead, compare this build with another one, round by round")
+      ->type_name("EXECUTABLE")
+      ->excludes(ranks);
   command.add_flag("--worker", flags.worker)->group("");  // hidden; the protocol is in satformer/bench/worker.h
 }
 

@@ -1,4 +1,4 @@
-// The command-line program: the list of commands, and how every failure ends.
+// The command-line program: all commands, and how every failure ends.
 //   exit 0: success    1: a failure, one line `satformer: error: MESSAGE` on standard error    2: wrong usage
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,8 +24,11 @@ constexpr int kFailure = 1;
 constexpr int kWrongUsage = 2;
 
 using AddCommand = void (*)(CLI::App&);
-constexpr AddCommand kCommands[] = {add_prepare, add_train, add_eval,   add_gates,
-                                    add_ablate,  add_bench, add_export, add_verify};
+constexpr AddCommand kCommands[] = {
+#define COMMAND(NAME) add_##NAME,
+#include "apps/commands.inc"
+#undef COMMAND
+};
 
 int report(std::string_view message, int code) {
   print_error(message);

@@ -1,8 +1,9 @@
 // satformer prepare: text files -> tokenised shards.
 #include "satformer/data/prepare.h"
 
+#include <fmt/ranges.h>
+
 #include <limits>
-#include <map>
 #include <memory>
 
 #include "apps/commands.h"
@@ -12,7 +13,6 @@
 namespace satformer::apps {
 namespace {
 
-using data::DocumentPer;
 using data::PrepareOptions;
 using data::PrepareResult;
 using nlohmann::json;
@@ -52,20 +52,26 @@ void print_result(const PrepareOptions& options, const PrepareResult& result) {
              result.seconds, format_count(result.tokens_per_second()));
 }
 
+// The flag of a corpus format's own option.
+void add_format_option(CLI::App& command, const data::CorpusOption& option, data::CorpusOptions& options) {
+  auto* flag = command.add_option_function<std::string>(
+      "--" + option.name, [name = option.name, &options](const std::string& value) { options.values[name] = value; },
+      option.help);
+  if (!option.choices.empty()) flag->check(CLI::IsMember(option.choices));
+  flag->default_str(option.default_value);
+}
+
 void add_input_options(CLI::App& command, PrepareOptions& options) {
   command.add_option("--input", options.inputs, "Text or JSONL files, also .gz and .zst")->required();
-  command.add_option("--format", options.corpus.format, "text or jsonl, instead of what the extension says")
-      ->check(CLI::IsMember({"text", "jsonl"}));
-  command.add_option("--field", options.corpus.field, "JSONL: the key that holds the text")->capture_default_str();
-  const std::map<std::string, DocumentPer> units{
-      {"file", DocumentPer::file}, {"line", DocumentPer::line}, {"blank-line", DocumentPer::blank_line}};
+  std::vector<std::string> formats;
+  for (const data::CorpusFormat& format : data::corpus_formats()) formats.push_back(format.name);
   command
-      .add_option_function<std::string>(
-          "--document-per",
-          [&options, units](const std::string& unit) { options.corpus.document_per = units.at(unit); },
-          "Text: a document per file, line or blank-line")
-      ->check(CLI::IsMember({"file", "line", "blank-line"}))
-      ->default_str("file");
+      .add_option("--format", options.corpus.format,
+                  fmt::format("{}, instead of what the extension says", fmt::join(formats, " or ")))
+      ->check(CLI::IsMember(formats));
+  for (const data::CorpusFormat& format : data::corpus_formats()) {
+    for (const data::CorpusOption& option : format.options) add_format_option(command, option, options.corpus);
+  }
 }
 
 void add_tokenizer_options(CLI::App& command, PrepareOptions& options) {

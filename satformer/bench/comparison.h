@@ -3,23 +3,13 @@
 // one each time, so that a machine that slows down or warms up does so for all.
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "satformer/bench/contestant.h"
 #include "satformer/bench/settings.h"
-#include "satformer/bench/statistics.h"
 
 namespace satformer::bench {
-
-struct Measured {
-  std::string name;
-  std::int64_t num_parameters = 0;
-  std::vector<double> tokens_per_second;  // by round
-  std::int64_t peak_bytes = 0;            // CPU: the process's resident set; CUDA: the allocator's
-  std::int64_t idle_bytes = 0;            // CPU: resident before the model was made
-  nlohmann::json parts;                   // the reply to "parts" (bench/worker.h)
-};
 
 struct BenchResult {
   BenchPlan plan;

@@ -94,8 +94,26 @@ class CallbackGuard {
   at::CallbackHandle handle_;
 };
 
-bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text.find(word) != text.npos; });
+constexpr std::array kNamedOperators = std::to_array<NamedOperator>({
+    {"aten::mm", Part::matrix_products},
+    {"aten::addmm", Part::matrix_products},
+    {"aten::_addmm_activation", Part::matrix_products},
+    {"aten::bmm", Part::matrix_products},
+    {"aten::baddbmm", Part::matrix_products},
+    {"aten::mv", Part::matrix_products},
+    {"aten::addmv", Part::matrix_products},
+    {"aten::linear", Part::matrix_products},
+    {"aten::matmul", Part::matrix_products},
+    {"satformer::causal_attention", Part::attention},
+    {"satformer::causal_attention_backward", Part::attention},
+    {"aten::_fused_adamw_", Part::optimizer},
+    {"satformer::adamw_", Part::optimizer},
+    {"satformer::sum_of_squares", Part::optimizer},  // clipping's norm of the gradients
+});
+
+// `name`, or `name` with the "_" of an operator that works in place.
+bool is_called(std::string_view text, std::string_view name) {
+  return text.starts_with(name) && (text.size() == name.size() || text.substr(name.size()) == "_");
 }
 
 }  // namespace
@@ -106,21 +124,16 @@ const char* name_of(Part part) {
   return kNames.at(static_cast<std::size_t>(part));
 }
 
+std::span<const NamedOperator> named_operators() { return kNamedOperators; }
+
 Part part_of(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kProducts{"aten::mm",      "aten::addmm",  "aten::bmm",
-                                                      "aten::baddbmm", "aten::mv",     "aten::addmv",
-                                                      "aten::linear",  "aten::matmul", "aten::_addmm_activation"};
-  std::string_view plain = name;
-  if (plain.ends_with('_')) plain.remove_suffix(1);
-  if (std::find(kProducts.begin(), kProducts.end(), plain) != kProducts.end()) return Part::matrix_products;
-  const bool ours = name.starts_with("satformer::");
-  if (!ours && !name.starts_with("aten::")) return Part::other;  // autograd's own bookkeeping
-  if (contains_any(name, {"scaled_dot_product", "_attention"})) return Part::attention;
-  if (ours) {
-    const bool updates = contains_any(name, {"adamw", "sum_of_squares", "clip", "grad_norm", "global_norm"});
-    return updates ? Part::optimizer : Part::fused_passes;
-  }
-  return contains_any(name, {"adamw", "aten::_foreach_"}) ? Part::optimizer : Part::other;
+  const auto* found = std::find_if(kNamedOperators.begin(), kNamedOperators.end(),
+                                   [&](const NamedOperator& known) { return is_called(name, known.name); });
+  if (found != kNamedOperators.end()) return found->part;
+  if (name.starts_with("satformer::")) return Part::fused_passes;
+  if (name.starts_with("aten::_foreach_")) return Part::optimizer;
+  const bool attends = name.find("scaled_dot_product") != name.npos || name.find("_attention") != name.npos;
+  return attends && name.starts_with("aten::") ? Part::attention : Part::other;
 }
 
 std::vector<OperatorTime> time_operators(const std::function<void()>& work, const std::function<void()>& synchronize) {

@@ -2,6 +2,7 @@
 // Where a step's time goes, by operator.
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +14,16 @@ constexpr std::size_t kNumParts = 5;
 // "matrix_products", "attention", "fused_passes", "optimizer", "other"
 const char* name_of(Part part);
 
-// Which part an operator called "aten::mm", "satformer::gated_value_mix", ... is. Operators of namespace satformer are
-// fused passes, but for those of clipping and the update, which are the optimiser with ATen's _foreach_ and adamw.
+// The operators that are known by name, and their parts.
+struct NamedOperator {
+  std::string_view name;
+  Part part;
+};
+std::span<const NamedOperator> named_operators();
+
+// Which part an operator called "aten::mm", "satformer::gated_value_mix", ... is: that of named_operators(), where a
+// name with "_" after it counts as the name; attention for every scaled_dot_product_attention of ATen; fused passes for
+// the rest of namespace satformer; "other" for all else.
 Part part_of(std::string_view operator_name);
 
 struct OperatorTime {

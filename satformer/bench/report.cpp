@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "satformer/bench/operator_times.h"
+#include "satformer/bench/statistics.h"
 #include "satformer/models/architectures.h"
 #include "satformer/runtime/version.h"
 
@@ -61,10 +62,9 @@ json measured_json(const BenchResult& result, const Measured& measured) {
 }
 
 json settings_json(const BenchSettings& settings) {
-  return {{"size", settings.size},       {"set", settings.overrides}, {"batch", settings.batch},
-          {"seq", settings.seq_length},  {"dtype", settings.dtype},   {"device", settings.device},
-          {"threads", settings.threads}, {"rounds", settings.rounds}, {"steps_per_round", settings.steps_per_round},
-          {"optimizer", "adamw"},        {"grad_clip", 1.0}};
+  json result = to_json(settings);
+  result.update({{"optimizer", "adamw"}, {"grad_clip", 1.0}});
+  return result;
 }
 
 std::string speed_and_memory(const BenchResult& result) {
@@ -84,7 +84,7 @@ std::string speed_and_memory(const BenchResult& result) {
     return fmt::format("{:.0f}", static_cast<double>(bytes) / kMebibyte);
   };
   for (const Measured& measured : result.architectures) {
-    row(measured, mebibytes(measured.peak_bytes), mebibytes(measured.peak_bytes - measured.idle_bytes));
+    row(measured, mebibytes(measured.peak_bytes), mebibytes(measured.growth_bytes()));
   }
   row(result.bound, "-", "-");
   return text;
@@ -112,7 +112,7 @@ json bench_json(const BenchResult& result) {
   for (const Measured& measured : result.architectures) {
     json entry = measured_json(result, measured);
     entry["peak_memory_bytes"] = measured.peak_bytes;
-    entry["memory_growth_bytes"] = measured.peak_bytes - measured.idle_bytes;
+    entry["memory_growth_bytes"] = measured.growth_bytes();
     add_ratio(entry, "ratio_to_transformer", measured, transformer_of(result));
     add_ratio(entry, "bound_fraction", measured, &result.bound);
     architectures[measured.name] = std::move(entry);
@@ -140,11 +140,7 @@ json bench_json(const BenchResult& result) {
 
 std::string bench_table(const BenchResult& result) {
   const BenchSettings& settings = result.plan.settings;
-  return fmt::format(
-             "{} x {} tokens a step, {}, {}, CPU threads {}; rounds {}, steps a round {}; median (least .. most)\n",
-             settings.batch, settings.seq_length, settings.dtype, settings.device, settings.threads, settings.rounds,
-             settings.steps_per_round) +
-         speed_and_memory(result) + time_by_part(result) +
+  return describe(settings) + "; median (least .. most)\n" + speed_and_memory(result) + time_by_part(result) +
          fmt::format(
              "ratio, bound: to the transformer, and to the trunk's matrix products and attention alone; medians of the "
              "rounds' ratios.\n"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "satformer/bench/statistics.h"
 #include "satformer/bench/worker_process.h"
 #include "satformer/core/error.h"
 #include "satformer/distributed/local_store.h"
@@ -119,16 +120,7 @@ nlohmann::json scaling_json(const ScalingResult& result) {
   }
   return {{"satformer", version()},
           {"ranks", settings.ranks},
-          {"settings",
-           {{"size", settings.size},
-            {"set", settings.overrides},
-            {"batch", settings.batch},
-            {"seq", settings.seq_length},
-            {"dtype", settings.dtype},
-            {"device", settings.device},
-            {"threads", settings.threads},
-            {"rounds", settings.rounds},
-            {"steps_per_round", settings.steps_per_round}}},
+          {"settings", to_json(settings)},
           {"architectures", std::move(architectures)}};
 }
 

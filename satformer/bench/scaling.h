@@ -1,6 +1,6 @@
 #pragma once
-// How much of N ranks' speed is left when they train together: one rank with all the threads (or one GPU) against N
-// ranks that divide the same batch, and on the CPU the same threads.
+// How much speed N ranks keep when they train together: one rank with all the threads (or one GPU) against N ranks that
+// divide the same batch and, on the CPU, the same threads.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>

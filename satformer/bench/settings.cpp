@@ -62,8 +62,7 @@ bool is_of_training(const std::string& assignment) { return assignment.starts_wi
 json model_section(const fs::path& path, const BenchSettings& settings) {
   const json file = parse_strict_json(read_file(path, kMaxConfigBytes), path.string());
   json model = value_at(file, "model.config_overrides");
-  require(model.is_object(), "{}: model.config_overrides: expected an object, came {}", path.string(),
-          shortened(model));
+  require(model.is_object(), "{}: model.config_overrides: expected an object, got {}", path.string(), shortened(model));
   for (const std::string& assignment : settings.overrides) {
     if (!is_of_training(assignment)) apply_override(model, assignment, models::model_keys());
   }
@@ -72,25 +71,26 @@ json model_section(const fs::path& path, const BenchSettings& settings) {
   return model;
 }
 
-train::RunConfig run_config(const std::string& architecture, const fs::path& path, const BenchSettings& settings) {
+json run_config(const std::string& architecture, const fs::path& path, const BenchSettings& settings) {
   constexpr double kLearningRate = 1e-4;  // small enough that no architecture diverges on random tokens
-  const json config{{"model", {{"architecture", architecture}, {"config_overrides", model_section(path, settings)}}},
-                    {"data", {{"seq_length", settings.seq_length}}},
-                    {"training",
-                     {{"batch_size", settings.batch},
-                      {"gradient_accumulation_steps", 1},
-                      {"learning_rate", kLearningRate},
-                      {"min_lr", kLearningRate},
-                      {"lr_decay_style", "constant"},
-                      {"warmup_steps", 0},
-                      {"max_steps", std::int64_t{1} << 40},
-                      {"weight_decay", 0.1},
-                      {"grad_clip", 1.0},
-                      {"dtype", settings.dtype}}},
-                    {"system", {{"seed", 42}, {"device", settings.device}, {"threads", settings.threads}}}};
-  std::vector<std::string> overrides;
-  std::copy_if(settings.overrides.begin(), settings.overrides.end(), std::back_inserter(overrides), is_of_training);
-  return train::parse_run_config(config.dump(), path.string(), overrides);
+  json config{{"model", {{"architecture", architecture}, {"config_overrides", model_section(path, settings)}}},
+              {"data", {{"seq_length", settings.seq_length}}},
+              {"training",
+               {{"batch_size", settings.batch},
+                {"gradient_accumulation_steps", 1},
+                {"learning_rate", kLearningRate},
+                {"min_lr", kLearningRate},
+                {"lr_decay_style", "constant"},
+                {"warmup_steps", 0},
+                {"max_steps", std::int64_t{1} << 40},
+                {"weight_decay", 0.1},
+                {"grad_clip", 1.0},
+                {"dtype", settings.dtype}}},
+              {"system", {{"seed", 42}, {"device", settings.device}, {"threads", settings.threads}}}};
+  for (const std::string& assignment : settings.overrides) {
+    if (is_of_training(assignment)) apply_override(config, assignment, train::run_config_keys());
+  }
+  return config;
 }
 
 }  // namespace
@@ -103,11 +103,11 @@ fs::path find_config_dir() {
       if (fs::is_directory(folder / place / "transformer", ignored)) return folder / place;
     }
   }
-  fail("no configs folder beside {} or its parent folders; say --config-dir", executable.string());
+  fail("no configs folder beside {} or its parent folders; name it with --config-dir", executable.string());
 }
 
 BenchPlan make_plan(const BenchSettings& settings) {
-  BenchPlan plan{.settings = settings, .configs = {}, .trunk = {}};
+  BenchPlan plan{.settings = settings, .configs = {}, .given = {}, .trunk = {}};
   require(settings.batch >= settings.ranks, "--batch {} has no sequence for each of {} ranks", settings.batch,
           settings.ranks);
   require(settings.device.starts_with("cuda") || settings.threads % settings.ranks == 0,
@@ -116,13 +116,26 @@ BenchPlan make_plan(const BenchSettings& settings) {
   if (plan.settings.config_dir.empty()) plan.settings.config_dir = find_config_dir();
   for (const std::string& name : chosen_architectures(settings.architectures)) {
     const fs::path path = config_path(plan.settings.config_dir, name, settings.size);
-    plan.configs.push_back(run_config(name, path, settings));
+    plan.given.push_back(run_config(name, path, settings));
+    plan.configs.push_back(train::parse_run_config(plan.given.back().dump(), path.string()));
     const Trunk trunk = trunk_of(plan.configs.back().model);
     if (plan.configs.size() == 1) plan.trunk = trunk;
     require(trunk == plan.trunk, "a comparison needs the same trunk: {} has {}; {} has {}; use --set",
             plan.configs.front().model.architecture, describe(plan.trunk), name, describe(trunk));
   }
   return plan;
+}
+
+json to_json(const BenchSettings& settings) {
+  return {{"size", settings.size},       {"set", settings.overrides}, {"batch", settings.batch},
+          {"seq", settings.seq_length},  {"dtype", settings.dtype},   {"device", settings.device},
+          {"threads", settings.threads}, {"rounds", settings.rounds}, {"steps_per_round", settings.steps_per_round}};
+}
+
+std::string describe(const BenchSettings& settings) {
+  return fmt::format("{} x {} tokens a step, {}, {}, CPU threads {}; rounds {}, steps a round {}", settings.batch,
+                     settings.seq_length, settings.dtype, settings.device, settings.threads, settings.rounds,
+                     settings.steps_per_round);
 }
 
 }  // namespace satformer::bench

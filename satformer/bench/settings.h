@@ -2,6 +2,7 @@
 // What is measured: from the command's flags to one training configuration an architecture.
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct BenchSettings {
 struct BenchPlan {
   BenchSettings settings;
   std::vector<train::RunConfig> configs;  // in the order of the list of architectures
+  std::vector<nlohmann::json> given;      // the same as they were parsed: without defaults, which are a build's own
   Trunk trunk;                            // the same for all
 };
 
@@ -41,5 +43,10 @@ std::filesystem::path find_config_dir();
 // Error names an unknown architecture, size or key and the nearest known one, trunks that are not the same,
 // and ranks that cannot have a sequence each or, on the CPU, the same number of threads.
 BenchPlan make_plan(const BenchSettings& settings);
+
+// {"size", "set", "batch", "seq", "dtype", "device", "threads", "rounds", "steps_per_round"}
+nlohmann::json to_json(const BenchSettings& settings);
+// "4 x 256 tokens a step, float32, cpu, CPU threads 2; rounds 5, steps a round 1"
+std::string describe(const BenchSettings& settings);
 
 }  // namespace satformer::bench

@@ -1,6 +1,8 @@
 #include "satformer/bench/statistics.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 
 #include "satformer/core/error.h"
 
@@ -12,6 +14,18 @@ Summary summarize(std::vector<double> samples) {
   const std::size_t middle = samples.size() / 2;
   const double median = samples.size() % 2 == 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
   return {median, samples.front(), samples.back()};
+}
+
+Quartiles quartiles(std::vector<double> samples) {
+  require(!samples.empty(), "quartiles: expected at least one sample, got none");
+  std::sort(samples.begin(), samples.end());
+  const auto at = [&](double fraction) {
+    const double place = fraction * static_cast<double>(samples.size() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const std::size_t above = std::min(below + 1, samples.size() - 1);
+    return std::lerp(samples[below], samples[above], place - static_cast<double>(below));
+  };
+  return {at(0.25), at(0.75)};
 }
 
 std::vector<double> ratios_by_round(const std::vector<double>& numerators, const std::vector<double>& denominators) {

@@ -1,5 +1,5 @@
 #pragma once
-// What is told of a few repeated measurements.
+// How a few repeated measurements are summed up.
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -11,6 +11,12 @@ struct Summary {
 
 // Of at least one sample; the median of an even number is the mean of the middle two.
 Summary summarize(std::vector<double> samples);
+
+// What a quarter and three quarters of the samples lie below, between neighbours by proportion. Of at least one sample.
+struct Quartiles {
+  double lower = 0.0, upper = 0.0;
+};
+Quartiles quartiles(std::vector<double> samples);
 
 // numerators[i] / denominators[i]: two things measured in the same round, so that what slows the machine for a while
 // slows both. The vectors are of one length.

@@ -82,7 +82,7 @@ nlohmann::json WorkerProcess::ask(const nlohmann::json& request) {
 void WorkerProcess::send(const nlohmann::json& request) const { send_line(request.dump() + "\n"); }
 
 nlohmann::json WorkerProcess::reply() {
-  const std::string line = receive_line();
+  const std::string line = read_line();
   nlohmann::json reply = parse_strict_json(line, fmt::format("the reply of {}", name_));
   require(!reply.contains("error"), "{}: {}", name_, reply.value("error", ""));
   return reply;
@@ -98,7 +98,7 @@ void WorkerProcess::send_line(const std::string& line) const {
   }
 }
 
-std::string WorkerProcess::receive_line() {
+std::string WorkerProcess::read_line() {
   std::size_t end = received_.find('\n');
   while (end == received_.npos) {
     std::array<char, 4096> buffer{};

@@ -23,6 +23,8 @@ class WorkerProcess {
 
   // Sends a request and waits for its reply. Error with the process's own text, or how it ended.
   nlohmann::json ask(const nlohmann::json& request);
+  // The next line of its output, for programs that speak no protocol. Error when it ends without one.
+  std::string read_line();
   // The same in two parts, for processes that need one another to answer.
   void send(const nlohmann::json& request) const;
   nlohmann::json reply();
@@ -31,13 +33,12 @@ class WorkerProcess {
 
  private:
   void send_line(const std::string& line) const;
-  std::string receive_line();
   [[noreturn]] void fail_ended();
 
   std::string name_;
   FileDescriptor socket_;  // the process's standard input and output
   FileDescriptor errors_;  // its standard error, a file in memory
-  std::string received_;   // what has come of the next line
+  std::string received_;   // the start of the next line
   pid_t pid_ = -1;         // -1: ended and waited for
 };
 

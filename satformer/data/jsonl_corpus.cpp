@@ -1,8 +1,9 @@
-#include "satformer/data/jsonl_corpus.h"
-
+// JSON lines: a JSON object a line; its key --field holds the document's text. Lines of white space are skipped. Error
+// names the file and line: no JSON, no object, field missing or no string.
 #include <nlohmann/json.hpp>
 
 #include "satformer/core/error.h"
+#include "satformer/data/corpus.h"
 #include "satformer/data/line_splitter.h"
 #include "satformer/data/text_source.h"
 #include "satformer/io/strict_json.h"
@@ -11,6 +12,12 @@ namespace satformer::data {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kMaxJsonLine = std::size_t{1} << 28;  // bytes; bounds the memory
+
+CorpusOption field_option() {
+  return {.name = "field", .default_value = "text", .help = "JSONL: the key that holds the text", .choices = {}};
+}
 
 // Receives nlohmann's parsing events and keeps one string: the value of `field` at the top level.
 class FieldReader : public nlohmann::json_sax<json> {
@@ -78,7 +85,7 @@ class FieldReader : public nlohmann::json_sax<json> {
 class JsonlReader {
  public:
   JsonlReader(const std::filesystem::path& path, const CorpusOptions& options, DocumentSink& sink)
-      : path_(path), field_(options.field), sink_(sink) {}
+      : path_(path), field_(value_of(field_option(), options)), sink_(sink) {}
 
   void append(std::string_view text) {
     require(line_.size() + text.size() <= kMaxJsonLine, "{}, line {}: longer than {} MiB; cut the document",
@@ -114,16 +121,14 @@ class JsonlReader {
   }
 
   const std::filesystem::path& path_;
-  const std::string& field_;
+  const std::string field_;
   DocumentSink& sink_;
   std::string line_;
   std::int64_t line_number_ = 1;
 };
 
-}  // namespace
-
-void read_jsonl_corpus(const std::filesystem::path& path, const CorpusOptions& options, DocumentSink& sink,
-                       const ReadProgress& progress) {
+void read_jsonl(const std::filesystem::path& path, const CorpusOptions& options, DocumentSink& sink,
+                const ReadProgress& progress) {
   TextSource source(path);
   JsonlReader reader(path, options, sink);
   LineSplitter splitter([&](std::string_view text) { reader.append(text); },
@@ -134,6 +139,15 @@ void read_jsonl_corpus(const std::filesystem::path& path, const CorpusOptions& o
   }
   splitter.finish();
   reader.end_line();
+}
+
+}  // namespace
+
+CorpusFormat jsonl_corpus() {
+  return {.name = "jsonl",
+          .extensions = {".jsonl", ".ndjson", ".json-lines"},
+          .options = {field_option()},
+          .read = read_jsonl};
 }
 
 }  // namespace satformer::data

@@ -1,10 +1,20 @@
-#include "satformer/data/text_corpus.h"
-
+// Plain text. --document-per decides what a document is:
+//   file        the whole file, byte for byte
+//   line        a line without its \n or \r\n; an empty line is an empty document
+//   blank-line  lines up to an empty line or the end, line ends between them kept, the last one's left out
+#include "satformer/data/corpus.h"
 #include "satformer/data/line_splitter.h"
 #include "satformer/data/text_source.h"
 
 namespace satformer::data {
 namespace {
+
+CorpusOption document_option() {
+  return {.name = "document-per",
+          .default_value = "file",
+          .help = "Text: a document per file, line or blank-line",
+          .choices = {"file", "line", "blank-line"}};
+}
 
 template <typename OnPart>
 void for_each_part(TextSource& source, const ReadProgress& progress, OnPart on_part) {
@@ -53,21 +63,20 @@ void read_paragraphs(TextSource& source, DocumentSink& sink, const ReadProgress&
   if (document_open) sink.end_document();
 }
 
-}  // namespace
-
-void read_text_corpus(const std::filesystem::path& path, const CorpusOptions& options, DocumentSink& sink,
-                      const ReadProgress& progress) {
+void read_text(const std::filesystem::path& path, const CorpusOptions& options, DocumentSink& sink,
+               const ReadProgress& progress) {
+  const std::string document_per = value_of(document_option(), options);
   TextSource source(path);
-  switch (options.document_per) {
-    case DocumentPer::line:
-      return read_lines(source, sink, progress);
-    case DocumentPer::blank_line:
-      return read_paragraphs(source, sink, progress);
-    case DocumentPer::file:
-      break;
-  }
+  if (document_per == "line") return read_lines(source, sink, progress);
+  if (document_per == "blank-line") return read_paragraphs(source, sink, progress);
   for_each_part(source, progress, [&](std::string_view part) { sink.text(part); });
   sink.end_document();
+}
+
+}  // namespace
+
+CorpusFormat text_corpus() {
+  return {.name = "text", .extensions = {}, .options = {document_option()}, .read = read_text};
 }
 
 }  // namespace satformer::data

@@ -5,8 +5,8 @@
 #include "satformer/io/files.h"
 #include "tests/apps/child_process.h"
 #include "tests/satformer/data/support.h"
-#include "tests/satformer/train/scratch_folder.h"
-#include "tests/satformer/train/tiny_run.h"
+#include "tests/support/folders.h"
+#include "tests/support/tiny_run.h"
 
 // After torch.
 #include "tests/catch.h"
@@ -19,11 +19,11 @@ using Catch::Matchers::Contains;
 using nlohmann::json;
 
 struct AblateRun {
-  ScratchFolder folder;
-  std::filesystem::path data = train::make_tiny_data(folder.path() / "data");
+  TemporaryFolder folder;
+  std::filesystem::path data = make_tiny_data(folder.path() / "data");
 
   explicit AblateRun(const std::string& architecture = "satformer") {
-    write_text(path("tiny.json"), train::tiny_config_text(data));
+    write_text(path("tiny.json"), tiny_config_text(data));
     const CommandResult result = run_command({"train", path("tiny.json"), "--output", path("run"), "--threads", "1",
                                               "--set", "model.architecture=\"" + architecture + "\""},
                                              folder.path());

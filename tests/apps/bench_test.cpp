@@ -6,7 +6,8 @@
 
 #include "satformer/io/files.h"
 #include "tests/apps/child_process.h"
-#include "tests/satformer/train/scratch_folder.h"
+#include "tests/paths.h"
+#include "tests/support/folders.h"
 
 // After torch.
 #include "tests/catch.h"
@@ -29,13 +30,13 @@ const std::vector<std::string> kTinyModel = {"--set",     "vocab_size=97",
                                              "--device",  "cpu",
                                              "--dtype",   "float32"};
 
-CommandResult bench(std::vector<std::string> arguments, const ScratchFolder& folder) {
+CommandResult bench(std::vector<std::string> arguments, const TemporaryFolder& folder) {
   arguments.insert(arguments.begin(), "bench");
   arguments.insert(arguments.begin() + 1, kTinyModel.begin(), kTinyModel.end());
   return run_command(arguments, folder.path());
 }
 
-nlohmann::json bench_json(std::vector<std::string> arguments, const ScratchFolder& folder) {
+nlohmann::json bench_json(std::vector<std::string> arguments, const TemporaryFolder& folder) {
   const auto path = folder.path() / "result.json";
   arguments.insert(arguments.end(), {"--json", path.string()});
   const CommandResult result = bench(arguments, folder);
@@ -60,7 +61,7 @@ double ratio_of_rounds(const nlohmann::json& entry, const nlohmann::json& base) 
 }  // namespace
 
 TEST_CASE("bench compares the architectures and writes what it measured", "[apps][bench]") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   // In any spelling and order; reported in the order of the list.
   const nlohmann::json result = bench_json({"--architectures", "SATFormer,transformer", "--rounds", "2"}, folder);
   const nlohmann::json& architectures = result.at("architectures");
@@ -97,7 +98,7 @@ TEST_CASE("bench compares the architectures and writes what it measured", "[apps
 }
 
 TEST_CASE("bench without the transformer has no ratio to it", "[apps][bench]") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const nlohmann::json result = bench_json({"--architectures", "resformer", "--rounds", "1"}, folder);
   const nlohmann::json& entry = result.at("architectures").at("resformer");
   CHECK(entry.at("ratio_to_transformer").is_null());
@@ -105,7 +106,7 @@ TEST_CASE("bench without the transformer has no ratio to it", "[apps][bench]") {
 }
 
 TEST_CASE("bench names what it does not know, and the nearest that it does", "[apps][bench]") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto wrong = [&](const std::vector<std::string>& arguments, const std::string& text) {
     const CommandResult result = bench(arguments, folder);
     CHECK(result.exit_code == 2);
@@ -129,7 +130,7 @@ TEST_CASE("bench names what it does not know, and the nearest that it does", "[a
 }
 
 TEST_CASE("bench refuses to compare models with different trunks", "[apps][bench]") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   for (const auto& [name, layers] : {std::pair("transformer", "3"), std::pair("resformer", "4")}) {
     std::filesystem::create_directories(folder.path() / name);
     std::ofstream(folder.path() / name / "small.json")
@@ -144,7 +145,7 @@ TEST_CASE("bench refuses to compare models with different trunks", "[apps][bench
 }
 
 TEST_CASE("bench --nproc compares one rank with several", "[apps][bench][distributed]") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto path = folder.path() / "scaling.json";
   std::vector<std::string> arguments = {"bench", "--architectures", "satformer",  "--nproc", "2", "--rounds",
                                         "3",     "--json",          path.string()};
@@ -163,4 +164,69 @@ TEST_CASE("bench --nproc compares one rank with several", "[apps][bench][distrib
   REQUIRE(rounds.size() == 3);
   std::sort(rounds.begin(), rounds.end());
   CHECK(entry.at("efficiency").get<double>() == Approx(rounds[1]));
+}
+
+TEST_CASE("bench --against measures this build and another one in turn", "[apps][bench]") {
+  const TemporaryFolder folder;
+  const auto result =
+      bench_json({"--architectures", "transformer,satformer", "--against", cli().string(), "--rounds", "3"}, folder);
+  CHECK(result.at("other").at("executable") == cli().string());
+  CHECK(result.at("other").at("satformer") == result.at("satformer"));
+  CHECK(result.at("settings").at("rounds") == 3);
+  REQUIRE(result.at("architectures").size() == 2);
+  for (const auto& [name, entry] : result.at("architectures").items()) {
+    INFO(name);
+    CHECK(entry.at("first_by_round") == nlohmann::json{"ours", "other", "ours"});
+    std::vector<double> ratios;
+    for (const char* build : {"ours", "other"}) {
+      const nlohmann::json& measured = entry.at(build);
+      check_summary(measured.at("tokens_per_second"));
+      CHECK(measured.at("num_parameters") == entry.at("ours").at("num_parameters"));
+      CHECK(measured.at("memory_growth_bytes") > 0);
+      CHECK(measured.at("memory_growth_bytes") < measured.at("peak_memory_bytes"));
+      CHECK(measured.at("seconds_by_part").at("matrix_products") > 0.0);
+    }
+    const auto ours = entry.at("ours").at("tokens_per_second_by_round").get<std::vector<double>>();
+    const auto other = entry.at("other").at("tokens_per_second_by_round").get<std::vector<double>>();
+    for (std::size_t round = 0; round < 3; ++round) ratios.push_back(ours.at(round) / other.at(round));
+    CHECK(entry.at("ratio_by_round") == ratios);
+    std::sort(ratios.begin(), ratios.end());
+    CHECK(entry.at("ratio") == ratios[1]);
+    CHECK(entry.at("ratio_quartiles").at(0) <= entry.at("ratio"));
+    CHECK(entry.at("ratio_quartiles").at(1) >= entry.at("ratio"));
+    CHECK(entry.at("peak_memory_ratio") == Approx(entry.at("ours").at("peak_memory_bytes").get<double>() /
+                                                  entry.at("other").at("peak_memory_bytes").get<double>()));
+  }
+}
+
+TEST_CASE("bench --against refuses what it cannot measure, before it measures", "[apps][bench]") {
+  const TemporaryFolder folder;
+  const auto script = [&](const std::string& name, const std::string& text) {
+    write_text(folder / name, "#!/bin/sh\n" + text + "\n");
+    std::filesystem::permissions(folder / name, std::filesystem::perms::owner_all);
+    return (folder / name).string();
+  };
+  const auto error_against = [&](const std::string& executable, int exit_code = 2) {
+    const CommandResult result = bench({"--architectures", "transformer", "--against", executable}, folder);
+    CHECK(result.exit_code == exit_code);
+    CHECK(result.out.empty());
+    return result.err;
+  };
+  CHECK_THAT(error_against((folder / "absent").string()), Contains("--against: ") && Contains("no such file"));
+  CHECK_THAT(error_against(folder.path().string()), Contains("is not executable"));
+  write_text(folder / "text", "satformer");
+  CHECK_THAT(error_against((folder / "text").string()), Contains("is not executable"));
+  CHECK_THAT(error_against(script("silent", "exit 0")),
+             Contains("no satformer: ") && Contains("silent: its process ended with exit code 0"));
+  CHECK_THAT(error_against(script("other", "echo other 3.1")),
+             Contains("is no satformer: --version answers \"other 3.1\""));
+  const std::string version = "if [ \"$1\" = --version ]; then echo satformer 0.0.1; exit; fi; ";
+  CHECK_THAT(error_against(script("old", version + "echo 'unknown command bench' >&2; exit 2")),
+             Contains("is satformer 0.0.1, whose `bench --worker` this build cannot speak with: ") &&
+                 Contains("unknown command bench"));
+  CHECK_THAT(error_against(script("garbled", version + "echo no JSON; sleep 60")), Contains("cannot speak with"));
+  // It speaks the protocol, but knows no such architecture: found out before the first round.
+  CHECK_THAT(error_against(script("narrow", version + "read line; echo '{\"error\": \"no such model\"}'"), 1),
+             Contains("transformer of ") && Contains("narrow: no such model"));
+  CHECK_THAT(bench({"--against", cli().string(), "--nproc", "2"}, folder).err, Contains("--nproc"));
 }

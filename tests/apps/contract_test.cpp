@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "tests/apps/child_process.h"
-#include "tests/satformer/train/scratch_folder.h"
+#include "tests/support/folders.h"
 
 // Torch-free, but kept in the order that catch.h asks for.
 #include "tests/catch.h"
@@ -18,7 +18,7 @@ std::ptrdiff_t lines(const std::string& text) { return std::count(text.begin(), 
 }  // namespace
 
 TEST_CASE("help and version go to standard output and exit 0", "[apps]") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   CommandResult result = run_command({"--help"}, folder.path());
   CHECK(result.exit_code == 0);
   for (const char* command : {"prepare", "train", "eval", "gates", "ablate", "bench", "export", "verify"}) {
@@ -37,7 +37,7 @@ TEST_CASE("help and version go to standard output and exit 0", "[apps]") {
 }
 
 TEST_CASE("wrong usage exits 2 and says so on standard error", "[apps]") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const std::vector<std::vector<std::string>> wrong = {
       {},
       {"trian"},
@@ -89,7 +89,7 @@ TEST_CASE("wrong usage exits 2 and says so on standard error", "[apps]") {
 }
 
 TEST_CASE("a failure exits 1 with one line", "[apps]") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const std::vector<std::vector<std::string>> failing = {
       {"train", "/no/such/config.json", "--output", (folder.path() / "run").string()},
       {"eval", "/no/such/checkpoint", "--data", folder.path().string()},

@@ -17,8 +17,8 @@
 #include "tests/apps/child_process.h"
 #include "tests/paths.h"
 #include "tests/satformer/distributed/scenarios.h"
-#include "tests/satformer/train/scratch_folder.h"
-#include "tests/satformer/train/tiny_run.h"
+#include "tests/support/folders.h"
+#include "tests/support/tiny_run.h"
 
 // After torch.
 #include "tests/catch.h"
@@ -35,11 +35,11 @@ using Arguments = std::vector<std::string>;
 constexpr const char* kLastStep = "step_00000020";
 
 struct DistributedSetting {
-  ScratchFolder folder;
-  std::filesystem::path data = train::make_tiny_data(folder.path() / "data");
+  TemporaryFolder folder;
+  std::filesystem::path data = make_tiny_data(folder.path() / "data");
   std::filesystem::path config = folder.path() / "tiny.json";
 
-  DistributedSetting() { std::ofstream(config) << train::tiny_config_text(data); }
+  DistributedSetting() { std::ofstream(config) << tiny_config_text(data); }
 
   std::filesystem::path run(const std::string& name) const { return folder.path() / name; }
   // satformer train CONFIG --output NAME --threads 1 ...
@@ -265,8 +265,8 @@ TEST_CASE("ranks that were started differently say so", "[apps][distributed]") {
 
 TEST_CASE("ranks with other validation data, or another checkpoint of the same step, say so", "[apps][distributed]") {
   const DistributedSetting setting;
-  const std::filesystem::path other = train::make_tiny_data(setting.folder.path() / "other");
-  train::write_tiny_split(other / "val_000.bin", 700, 3);
+  const std::filesystem::path other = make_tiny_data(setting.folder.path() / "other");
+  write_tiny_split(other / "val_000.bin", 700, 3);
   const auto require_difference = [&](const char* what, const Arguments& common, const Arguments& second) {
     const int port = free_port();
     Arguments more = common;

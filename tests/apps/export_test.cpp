@@ -12,8 +12,8 @@
 #include "satformer/io/files.h"
 #include "tests/apps/child_process.h"
 #include "tests/satformer/models/model_testing.h"
-#include "tests/satformer/train/scratch_folder.h"
-#include "tests/satformer/train/tiny_run.h"
+#include "tests/support/folders.h"
+#include "tests/support/tiny_run.h"
 
 // After torch.
 #include "tests/catch.h"
@@ -26,11 +26,11 @@ using namespace satformer::testing;
 }  // namespace
 
 TEST_CASE("export writes a run's newest checkpoint as TorchScript", "[apps]") {
-  const ScratchFolder folder;
-  const std::filesystem::path data = train::make_tiny_data(folder.path() / "data");
+  const TemporaryFolder folder;
+  const std::filesystem::path data = make_tiny_data(folder.path() / "data");
   const std::string config = (folder.path() / "tiny.json").string(), run = (folder.path() / "run").string();
   const std::string output = (folder.path() / "model.pt").string(), json = (folder.path() / "export.json").string();
-  std::ofstream(config) << train::tiny_config_text(data);
+  std::ofstream(config) << tiny_config_text(data);
   REQUIRE(run_command({"train", config, "--output", run, "--threads", "1", "--set", "max_steps=6"}, folder.path())
               .exit_code == 0);
   const CommandResult result =

@@ -6,8 +6,8 @@
 #include "tests/apps/child_process.h"
 #include "tests/sanitized.h"
 #include "tests/satformer/data/support.h"
-#include "tests/satformer/train/scratch_folder.h"
-#include "tests/satformer/train/tiny_run.h"
+#include "tests/support/folders.h"
+#include "tests/support/tiny_run.h"
 
 // After torch.
 #include "tests/catch.h"
@@ -20,12 +20,12 @@ using Catch::Matchers::Contains;
 
 // A run of 20 steps with checkpoints at 5, 10, 15 and 20, made once for a test.
 struct GatesRun {
-  ScratchFolder folder;
-  std::filesystem::path data = train::make_tiny_data(folder.path() / "data");
+  TemporaryFolder folder;
+  std::filesystem::path data = make_tiny_data(folder.path() / "data");
   std::filesystem::path run = folder.path() / "run";
 
   GatesRun() {
-    std::ofstream(folder.path() / "tiny.json") << train::tiny_config_text(data);
+    std::ofstream(folder.path() / "tiny.json") << tiny_config_text(data);
     const CommandResult result =
         call({"train", (folder.path() / "tiny.json").string(), "--output", run.string(), "--threads", "1"});
     INFO(result.err);
@@ -74,7 +74,7 @@ TEST_CASE("gates writes its report and says what it found", "[apps][gates]") {
 
 TEST_CASE("the model before training is the one that the run began with", "[apps][gates]") {
   const GatesRun run;
-  std::ofstream(run.path("still.json")) << train::tiny_config_text(run.data);
+  std::ofstream(run.path("still.json")) << tiny_config_text(run.data);
   REQUIRE(run.call({"train", run.path("still.json").string(), "--output", run.path("still").string(), "--threads", "1",
                     "--set", "learning_rate=0", "--set", "min_lr=0", "--set", "max_steps=1"})
               .exit_code == 0);
@@ -87,7 +87,7 @@ TEST_CASE("the model before training is the one that the run began with", "[apps
 }
 
 TEST_CASE("gates of a text, with classes", "[apps][gates]") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const std::string lines = made_up_lines(300);
   write_text(folder.path() / "train.txt", lines);
   const auto at = [&](const char* name) { return (folder.path() / name).string(); };
@@ -95,7 +95,7 @@ TEST_CASE("gates of a text, with classes", "[apps][gates]") {
                        "--vocab-size", "300", "--val-fraction", "0.2"},
                       folder.path())
               .exit_code == 0);
-  std::string config = train::tiny_config_text(folder.path() / "data");
+  std::string config = tiny_config_text(folder.path() / "data");
   config.replace(config.find("\"vocab_size\": 61"), 16, "\"vocab_size\": 300");
   write_text(folder.path() / "tiny.json", config);
   REQUIRE(run_command({"train", at("tiny.json"), "--output", at("run"), "--threads", "1", "--set", "max_steps=2"},
@@ -169,7 +169,7 @@ TEST_CASE("the memory of gates does not grow with the data", "[apps][gates]") {
   const GatesRun run;
   for (const auto& [name, tokens] : {std::pair{"short", 20'000}, std::pair{"long", 400'000}}) {
     std::filesystem::create_directory(run.path(name));
-    train::write_tiny_split(run.path(name) / "val_000.bin", tokens, 3);
+    write_tiny_split(run.path(name) / "val_000.bin", tokens, 3);
   }
   const auto peak = [&](const std::string& name) {
     const CommandResult result =

@@ -4,7 +4,7 @@
 
 #include "tests/apps/child_process.h"
 #include "tests/sanitized.h"
-#include "tests/satformer/train/scratch_folder.h"
+#include "tests/support/folders.h"
 
 // Torch-free, but kept in the order that catch.h asks for.
 #include "tests/catch.h"
@@ -29,7 +29,7 @@ void write_lines(const std::filesystem::path& path, std::int64_t bytes) {
 }  // namespace
 
 TEST_CASE("prepare's memory does not grow with its input", "[apps][prepare]") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   write_lines(folder.path() / "small.txt", 3'000'000);
   write_lines(folder.path() / "large.txt", 30'000'000);
   const auto prepare = [&](const std::string& name, const std::vector<std::string>& tokenizer) {

@@ -15,8 +15,8 @@
 #include "tests/paths.h"
 #include "tests/sanitized.h"
 #include "tests/satformer/data/support.h"
-#include "tests/satformer/train/scratch_folder.h"
-#include "tests/satformer/train/tiny_run.h"
+#include "tests/support/folders.h"
+#include "tests/support/tiny_run.h"
 
 // After torch.
 #include "tests/catch.h"
@@ -33,7 +33,7 @@ using Arguments = std::vector<std::string>;
 
 // Prepared data, a run of ten steps with two checkpoints, and the commands that go on from there.
 struct ResourceSetting {
-  ScratchFolder folder;
+  TemporaryFolder folder;
   fs::path text = folder.path() / "text.txt", data = folder.path() / "data", config = folder.path() / "tiny.json",
            run = folder.path() / "run", output = folder.path() / "output";
   std::map<std::string, std::string> checkpoint_files;  // of the run's checkpoints, by path
@@ -42,7 +42,7 @@ struct ResourceSetting {
     write_text(text, made_up_lines(300));
     fs::create_directory(output);
     must({"prepare", "--input", text, "--document-per", "line", "--vocab-size", "320", "--output", data});
-    std::ofstream(config) << train::tiny_config_text(data);
+    std::ofstream(config) << tiny_config_text(data);
     must({"train", config, "--output", run, "--threads", "1", "--set", "vocab_size=320", "--set", "max_steps=10"});
     checkpoint_files = files_below(run / "checkpoints");
   }

@@ -10,8 +10,8 @@
 #include "satformer/checkpoint/load.h"
 #include "satformer/io/files.h"
 #include "tests/apps/child_process.h"
-#include "tests/satformer/train/scratch_folder.h"
-#include "tests/satformer/train/tiny_run.h"
+#include "tests/support/folders.h"
+#include "tests/support/tiny_run.h"
 
 // After torch.
 #include "tests/catch.h"
@@ -25,11 +25,11 @@ using Catch::Matchers::Contains;
 using Clock = std::chrono::steady_clock;
 
 struct Setting {
-  ScratchFolder folder;
-  std::filesystem::path data = train::make_tiny_data(folder.path() / "data");
+  TemporaryFolder folder;
+  std::filesystem::path data = make_tiny_data(folder.path() / "data");
   std::filesystem::path config = folder.path() / "tiny.json";
 
-  Setting() { std::ofstream(config) << train::tiny_config_text(data); }
+  Setting() { std::ofstream(config) << tiny_config_text(data); }
 
   // satformer train CONFIG --output NAME --threads 1 ...
   std::vector<std::string> train(const std::string& name, const std::vector<std::string>& more = {}) const {
@@ -128,7 +128,7 @@ TEST_CASE("train and eval write their results", "[apps][train]") {
 
 TEST_CASE("a validation split of less than one window fails before training", "[apps][train]") {
   const Setting setting;
-  train::write_tiny_split(setting.data / "val_000.bin", 16, 1);
+  write_tiny_split(setting.data / "val_000.bin", 16, 1);
   const CommandResult result = run_command(setting.train("run"), setting.folder.path());
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.err, Contains("has 16 tokens; one window of seq_length 16 needs 17"));

@@ -1,6 +1,7 @@
 // Plain text as documents; the first byte chooses what a document is.
 #include <algorithm>
 #include <array>
+#include <string>
 #include <vector>
 
 #include "satformer/core/utf8.h"
@@ -38,22 +39,22 @@ std::vector<std::string> lines_of(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const ScratchFile scratch("corpus.txt");
   if (size == 0) return 0;
-  constexpr std::array kModes{data::DocumentPer::file, data::DocumentPer::line, data::DocumentPer::blank_line};
-  const data::DocumentPer mode = kModes[data[0] % kModes.size()];
+  const std::array<std::string, 3> modes{"file", "line", "blank-line"};
+  const std::string& mode = modes[data[0] % modes.size()];
   std::string_view text = bytes_of(data, size).substr(1);
   scratch.write(text);
   ValidDocuments documents;
   const AllocationLimit limit(128 * size + (std::size_t{1} << 20));
   if (!accepts(scratch.path().string(), [&] {
-        data::read_corpus(scratch.path(), {.format = {}, .document_per = mode, .field = {}}, documents,
+        data::read_corpus(scratch.path(), {.format = {}, .values = {{"document-per", mode}}}, documents,
                           [](std::uint64_t) {});
       })) {
     return 0;
   }
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  if (mode == data::DocumentPer::file) {
+  if (mode == "file") {
     expect(documents.all() == std::vector{std::string(text)}, "a file is its bytes");
-  } else if (mode == data::DocumentPer::line) {
+  } else if (mode == "line") {
     expect(documents.all() == lines_of(text), "lines are the file's");
   } else {
     for (const std::string& document : documents.all()) {

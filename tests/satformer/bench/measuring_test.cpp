@@ -1,4 +1,5 @@
 // What is measured, and the process that measures.
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
@@ -61,7 +62,7 @@ std::map<std::string, std::int64_t> calls_of_part(const json& operators, const s
 
 }  // namespace
 
-TEST_CASE("a summary is the median, the least and the most", "[bench]") {
+TEST_CASE("measurements are summed up by median, range and quartiles", "[bench]") {
   const Summary odd = summarize({3.0, 1.0, 2.0}), even = summarize({4.0, 1.0, 2.0, 3.0}), one = summarize({5.0});
   CHECK(odd.median == 2.0);
   CHECK(odd.min == 1.0);
@@ -69,6 +70,11 @@ TEST_CASE("a summary is the median, the least and the most", "[bench]") {
   CHECK(even.median == 2.5);
   CHECK(one.median == 5.0);
   CHECK_THROWS_AS(summarize({}), Error);
+  const Quartiles five = quartiles({5.0, 3.0, 1.0, 2.0, 4.0}), two = quartiles({1.0, 3.0}), single = quartiles({7.0});
+  CHECK((five.lower == 2.0 && five.upper == 4.0));
+  CHECK((two.lower == 1.5 && two.upper == 2.5));
+  CHECK((single.lower == 7.0 && single.upper == 7.0));
+  CHECK_THROWS_AS(quartiles({}), Error);
   CHECK(ratios_by_round({1.0, 6.0}, {2.0, 3.0}) == std::vector<double>{0.5, 2.0});
   CHECK_THROWS_AS(ratios_by_round({1.0}, {1.0, 2.0}), Error);
 }
@@ -100,6 +106,14 @@ TEST_CASE("operators belong to the parts of a step", "[bench]") {
   CHECK(part_of("autograd::engine::evaluate_function: ScaledDotProductAttentionBackward0") == Part::other);
   CHECK(part_of("aten::mul") == Part::other);
   CHECK(part_of("aten::mm_of_another_kind") == Part::other);
+}
+
+TEST_CASE("the operators that are known by name exist", "[bench]") {
+  for (const NamedOperator& known : named_operators()) {
+    INFO(known.name);
+    CHECK(c10::Dispatcher::singleton().findOp({std::string(known.name), ""}).has_value());
+    CHECK(part_of(known.name) == known.part);
+  }
 }
 
 TEST_CASE("operators are timed exclusively, forward and backward", "[bench]") {

@@ -11,8 +11,8 @@
 #include "satformer/io/files.h"
 #include "satformer/runtime/safetensors.h"
 #include "tests/catch.h"
-#include "tests/satformer/train/scratch_folder.h"
-#include "tests/satformer/train/tiny_run.h"
+#include "tests/support/folders.h"
+#include "tests/support/tiny_run.h"
 
 namespace {
 
@@ -21,12 +21,12 @@ using namespace satformer::train;
 using Catch::Matchers::Contains;
 
 // A run of two steps with a checkpoint of each.
-std::filesystem::path make_run(const ScratchFolder& folder, const std::vector<std::string>& overrides = {}) {
-  const auto data = make_tiny_data(folder.path() / "data");
+std::filesystem::path make_run(const testing::TemporaryFolder& folder, const std::vector<std::string>& overrides = {}) {
+  const auto data = testing::make_tiny_data(folder.path() / "data");
   std::vector<std::string> all = {"max_steps=2", "checkpoint_interval=1", "logging.tensorboard=false"};
   all.insert(all.end(), overrides.begin(), overrides.end());
-  const RunConfig config = tiny_config(data, all);
-  Trainer(config, tiny_options(folder.path() / "run")).run();
+  const RunConfig config = testing::tiny_config(data, all);
+  Trainer(config, testing::tiny_options(folder.path() / "run")).run();
   return folder.path() / "run";
 }
 
@@ -42,7 +42,7 @@ std::string verify_message(const std::filesystem::path& checkpoint) {
 }  // namespace
 
 TEST_CASE("a checkpoint holds the promised files and loads", "[train][checkpoint]") {
-  const ScratchFolder folder;
+  const testing::TemporaryFolder folder;
   const auto run = make_run(folder);
   const auto checkpoint = checkpoint::find(run);
   CHECK(checkpoint.filename() == "step_00000002");
@@ -68,7 +68,7 @@ TEST_CASE("a checkpoint holds the promised files and loads", "[train][checkpoint
 }
 
 TEST_CASE("missing, cut and additional files of a checkpoint are named", "[train][checkpoint]") {
-  const ScratchFolder folder;
+  const testing::TemporaryFolder folder;
   const auto checkpoint = checkpoint::find(make_run(folder));
   std::ofstream(checkpoint / "extra.txt") << "x";
   CHECK_THAT(verify_message(checkpoint), Contains("extra.txt: not listed"));
@@ -82,7 +82,7 @@ TEST_CASE("missing, cut and additional files of a checkpoint are named", "[train
 }
 
 TEST_CASE("loading is strict about names, shapes and dtypes", "[train][checkpoint]") {
-  const ScratchFolder folder;
+  const testing::TemporaryFolder folder;
   const auto checkpoint = checkpoint::find(make_run(folder));
   const auto rewrite = [&](const std::function<void(TensorMap&)>& change) {
     TensorMap tensors = read_safetensors(checkpoint / "model.safetensors").tensors;
@@ -103,7 +103,7 @@ TEST_CASE("loading is strict about names, shapes and dtypes", "[train][checkpoin
 }
 
 TEST_CASE("keep_last removes older checkpoints, never the newest", "[train][checkpoint]") {
-  const ScratchFolder folder;
+  const testing::TemporaryFolder folder;
   const auto run = make_run(folder, {"max_steps=6", "keep_last=2"});
   const auto checkpoints = checkpoint::list(run);
   REQUIRE(checkpoints.size() == 2);
@@ -119,7 +119,7 @@ TEST_CASE("keep_last removes older checkpoints, never the newest", "[train][chec
 }
 
 TEST_CASE("nothing of a model file is executed", "[train][checkpoint]") {
-  const ScratchFolder folder;
+  const testing::TemporaryFolder folder;
   const auto checkpoint = checkpoint::find(make_run(folder));
   const auto trace = folder.path() / "executed";
   // A pickle, which torch.load would obey.

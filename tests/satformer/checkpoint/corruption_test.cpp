@@ -15,8 +15,8 @@
 #include "satformer/optim/parameter_groups.h"
 #include "tests/catch.h"
 #include "tests/satformer/data/support.h"
-#include "tests/satformer/train/scratch_folder.h"
-#include "tests/satformer/train/tiny_run.h"
+#include "tests/support/folders.h"
+#include "tests/support/tiny_run.h"
 
 namespace {
 
@@ -29,7 +29,7 @@ constexpr std::int64_t kVocabularySize = 320;
 
 // Data of several shards, made by prepare, and a run on it with one checkpoint.
 struct CorruptionSetting {
-  ScratchFolder folder;
+  testing::TemporaryFolder folder;
   std::filesystem::path data = folder.path() / "data", run = folder.path() / "run";
   RunConfig config;
   std::filesystem::path checkpoint;
@@ -40,13 +40,13 @@ struct CorruptionSetting {
     data::PrepareOptions options;
     options.inputs = {text};
     options.output = data;
-    options.corpus.document_per = data::DocumentPer::line;
+    options.corpus.values["document-per"] = "line";
     options.training.vocab_size = kVocabularySize;
     options.val_fraction = 0.1;
     options.shard_tokens = 2000;
     options.threads = 1;
     data::prepare(options);
-    config = tiny_config(data, {kVocabulary, "max_steps=2", "logging.tensorboard=false"});
+    config = testing::tiny_config(data, {kVocabulary, "max_steps=2", "logging.tensorboard=false"});
     TrainerOptions trainer_options;
     trainer_options.output = run;
     checkpoint = Trainer(config, trainer_options).run().checkpoint;

@@ -1,7 +1,8 @@
 #include "satformer/config/config.h"
 
 #include "satformer/io/files.h"
-#include "tests/satformer/core/support.h"
+#include "tests/support/errors.h"
+#include "tests/support/folders.h"
 
 #include "tests/catch.h"
 

@@ -11,7 +11,8 @@
 #include <limits>
 
 #include "satformer/io/files.h"
-#include "tests/satformer/core/support.h"
+#include "tests/support/errors.h"
+#include "tests/support/folders.h"
 
 #include "tests/catch.h"
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "satformer/core/utf8.h"
 #include "satformer/data/byte_source.h"
 #include "satformer/data/text_source.h"
-#include "satformer/core/utf8.h"
 #include "tests/paths.h"
 #include "tests/satformer/data/support.h"
 
@@ -35,7 +35,7 @@ Strings documents_in(const TemporaryFolder& folder, std::string_view text, const
   return documents_of(folder / name, options);
 }
 
-CorpusOptions per(DocumentPer document_per) { return {.format = "", .document_per = document_per, .field = "text"}; }
+CorpusOptions per(const std::string& unit) { return {.format = "", .values = {{"document-per", unit}}}; }
 
 }  // namespace
 
@@ -110,8 +110,8 @@ TEST_CASE("What is no file is named", "[data][corpus]") {
   CHECK(contains(error_of([&] { documents_of(folder.path()); }), folder.path().string() + ": is a folder"));
   CHECK(contains(error_of([&] { documents_of("/dev/null"); }), "/dev/null: is no regular file"));
   write_text(folder / "a.txt", "a");
-  CHECK(contains(error_of([&] { documents_of(folder / "a.txt", {.format = "parquet", .field = ""}); }),
-                 "'parquet' is not known"));
+  CHECK(contains(error_of([&] { documents_of(folder / "a.txt", {.format = "parquet", .values = {}}); }),
+                 "corpus format 'parquet' is not known, expected one of jsonl, text"));
 }
 
 TEST_CASE("Text that is not UTF-8 is rejected with its position", "[data][corpus]") {
@@ -143,13 +143,15 @@ TEST_CASE("Plain text is cut into documents", "[data][corpus]") {
   const TemporaryFolder folder;
   const std::string text = "one\r\ntwo\n\n\nthree\rx\n  \nfour";
   CHECK(documents_in(folder, text, {}) == Strings{text});
-  CHECK(documents_in(folder, text, per(DocumentPer::line)) == Strings{"one", "two", "", "", "three\rx", "  ", "four"});
-  CHECK(documents_in(folder, text, per(DocumentPer::blank_line)) == Strings{"one\r\ntwo", "three\rx\n  \nfour"});
-  CHECK(documents_in(folder, "\n\r\n\na\n\r\n\r\nb\n\n", per(DocumentPer::blank_line)) == Strings{"a", "b"});
-  CHECK(documents_in(folder, "a\nb\r", per(DocumentPer::line)) == Strings{"a", "b\r"});
-  CHECK(documents_in(folder, "", per(DocumentPer::line)).empty());
-  CHECK(documents_in(folder, "\n\n", per(DocumentPer::blank_line)).empty());
+  CHECK(documents_in(folder, text, per("line")) == Strings{"one", "two", "", "", "three\rx", "  ", "four"});
+  CHECK(documents_in(folder, text, per("blank-line")) == Strings{"one\r\ntwo", "three\rx\n  \nfour"});
+  CHECK(documents_in(folder, "\n\r\n\na\n\r\n\r\nb\n\n", per("blank-line")) == Strings{"a", "b"});
+  CHECK(documents_in(folder, "a\nb\r", per("line")) == Strings{"a", "b\r"});
+  CHECK(documents_in(folder, "", per("line")).empty());
+  CHECK(documents_in(folder, "\n\n", per("blank-line")).empty());
   CHECK(documents_in(folder, "", {}) == Strings{""});
+  CHECK(error_of([&] { documents_in(folder, text, per("page")); }) ==
+        "document-per: expected one of file, line, blank-line, got 'page'");
 }
 
 TEST_CASE("Line ends that fall on a buffer's edge are found", "[data][corpus]") {
@@ -157,9 +159,9 @@ TEST_CASE("Line ends that fall on a buffer's edge are found", "[data][corpus]") 
   constexpr std::size_t kBuffer = 1 << 18;
   for (const std::size_t before : {kBuffer - 2, kBuffer - 1, kBuffer}) {
     const std::string first(before, 'a');
-    CHECK(documents_in(folder, first + "\r\nb\n", per(DocumentPer::line)) == Strings{first, "b"});
-    CHECK(documents_in(folder, first + "\r\n\r\nb\n", per(DocumentPer::blank_line)) == Strings{first, "b"});
-    CHECK(documents_in(folder, first + "\rb", per(DocumentPer::line)) == Strings{first + "\rb"});
+    CHECK(documents_in(folder, first + "\r\nb\n", per("line")) == Strings{first, "b"});
+    CHECK(documents_in(folder, first + "\r\n\r\nb\n", per("blank-line")) == Strings{first, "b"});
+    CHECK(documents_in(folder, first + "\rb", per("line")) == Strings{first + "\rb"});
   }
 }
 
@@ -173,8 +175,8 @@ TEST_CASE("JSON lines give a field's text", "[data][corpus]") {
   for (const std::string name : {"a.jsonl", "a.ndjson", "a.json-lines"}) {
     CHECK(documents_in(folder, lines, {}, name) == expected);
   }
-  CHECK(documents_in(folder, lines, {.format = "jsonl", .field = "text"}, "a.txt") == expected);
-  CHECK(documents_in(folder, "{\"text\":1,\"body\":\"b\"}", {.format = "", .field = "body"}, "b.jsonl") ==
+  CHECK(documents_in(folder, lines, {.format = "jsonl", .values = {}}, "a.txt") == expected);
+  CHECK(documents_in(folder, "{\"text\":1,\"body\":\"b\"}", {.format = "", .values = {{"field", "body"}}}, "b.jsonl") ==
         Strings{"b"});
   CHECK(documents_of(corpus_file("documents.jsonl.gz")) == Strings{"zipped \xc3\xa9t\xc3\xa9", "b"});
 }

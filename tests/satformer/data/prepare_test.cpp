@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "satformer/data/ordered_pool.h"
 #include "satformer/data/prepare_passes.h"
 #include "satformer/data/split.h"
 #include "satformer/io/files.h"
@@ -30,7 +29,7 @@ struct Fixture {
     write_text(folder / "corpus.txt", made_up_lines(2000));
     options.inputs = {folder / "corpus.txt"};
     options.output = folder / "out";
-    options.corpus.document_per = DocumentPer::line;
+    options.corpus.values["document-per"] = "line";
     options.training.vocab_size = 400;
     options.val_fraction = 0.05;
     options.threads = 2;
@@ -158,7 +157,7 @@ TEST_CASE("A document of several segments is that of one", "[data][prepare]") {
   std::replace(one_line.begin(), one_line.end(), '\n', ' ');
   write_text(fixture.folder / "long.txt", lines);
   write_text(fixture.folder / "line.txt", one_line);
-  fixture.options.corpus.document_per = DocumentPer::file;
+  fixture.options.corpus.values["document-per"] = "file";
   fixture.options.inputs = {fixture.folder / "long.txt", fixture.folder / "line.txt"};
   for (const std::string type : {"bpe", "unigram"}) {
     fixture.options.training.type = type;
@@ -275,39 +274,6 @@ TEST_CASE("An end-of-text id can be chosen", "[data][prepare]") {
   fixture.options.eot_id = 1;
   CHECK(prepare(fixture.options).info.end_of_text_id == 1);
   CHECK(decoded(fixture.options.output, "val").size() == 100);
-}
-
-TEST_CASE("The ordered pool keeps order and passes exceptions on", "[data][prepare]") {
-  std::vector<int> results;
-  {
-    OrderedPool<int, int> pool(4, 6, [](int x) { return 2 * x; }, [&](int y) { results.push_back(y); });
-    for (int i = 0; i < 500; ++i) pool.push(i);
-    pool.finish();
-  }
-  REQUIRE(results.size() == 500);
-  for (int i = 0; i < 500; ++i) CHECK(results[i] == 2 * i);
-  OrderedPool<int, int> failing(
-      2, 4,
-      [](int x) {
-        require(x != 7, "seven");
-        return x;
-      },
-      [](int) {});
-  CHECK(error_of([&] {
-          for (int i = 0; i < 100; ++i) failing.push(i);
-          failing.finish();
-        }) == "seven");
-}
-
-TEST_CASE("a pool whose threads cannot all start ends those that did", "[data][prepare]") {
-  struct Worker {
-    std::shared_ptr<int> copies = std::make_shared<int>(0);
-    Worker() = default;
-    Worker(const Worker& other) : copies(other.copies) { require(++*copies < 8, "no more"); }
-    int operator()(int x) const { return x; }
-  };
-  const auto start = [](int threads) { OrderedPool<int, int>(threads, 4, Worker(), [](int) {}); };
-  CHECK(error_of([&] { start(100); }) == "no more");
 }
 
 }  // namespace satformer::data

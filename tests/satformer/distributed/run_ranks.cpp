@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "tests/satformer/distributed/scenarios.h"
-#include "tests/satformer/train/scratch_folder.h"
+#include "tests/support/folders.h"
 
 namespace satformer::testing {
 
@@ -28,7 +28,7 @@ int free_port() {
 }
 
 std::vector<CommandResult> run_ranks(const std::string& scenario, int size, double seconds) {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const int port = free_port();
   std::vector<std::unique_ptr<Command>> ranks;
   for (int rank = 0; rank < size; ++rank) {

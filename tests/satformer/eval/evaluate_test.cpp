@@ -10,8 +10,8 @@
 
 #include "satformer/core/error.h"
 #include "tests/catch.h"
-#include "tests/satformer/train/scratch_folder.h"
-#include "tests/satformer/train/tiny_run.h"
+#include "tests/support/folders.h"
+#include "tests/support/tiny_run.h"
 
 namespace {
 
@@ -21,14 +21,14 @@ using Catch::Matchers::Contains;
 constexpr std::int64_t kSeqLength = 16;
 
 struct Setting {
-  ScratchFolder folder;
-  std::filesystem::path data = train::make_tiny_data(folder.path() / "data");
-  data::TokenDataset dataset = data::TokenDataset::open(data, "val", {.vocab_size = train::kTinyVocabulary});
+  testing::TemporaryFolder folder;
+  std::filesystem::path data = testing::make_tiny_data(folder.path() / "data");
+  data::TokenDataset dataset = data::TokenDataset::open(data, "val", {.vocab_size = testing::kTinyVocabulary});
   std::shared_ptr<models::LanguageModel> model;
   eval::EvaluationOptions options;
 
   Setting() {
-    const train::RunConfig config = train::tiny_config(data);
+    const train::RunConfig config = testing::tiny_config(data);
     model = models::make_model(config.model, 7);
     model->eval();
     options.batch = train::batch_options(config.data, config.model);

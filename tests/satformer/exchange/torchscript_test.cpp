@@ -16,7 +16,7 @@
 #include "satformer/io/files.h"
 #include "satformer/models/architectures.h"
 #include "tests/satformer/models/model_testing.h"
-#include "tests/satformer/train/scratch_folder.h"
+#include "tests/support/folders.h"
 
 #include "tests/catch.h"
 
@@ -269,7 +269,7 @@ TEST_CASE("an intervention on ResFormer acts on lambda1", "[exchange]") {
 
 TEST_CASE("a file holds the model, its names and what was added", "[exchange]") {
   const at::NoGradGuard no_grad;
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   for (const models::Architecture& architecture : models::architectures()) {
     INFO(architecture.name);
     const ModelConfig config = small_config(architecture.name);
@@ -304,7 +304,7 @@ TEST_CASE("a file holds the model, its names and what was added", "[exchange]") 
 }
 
 TEST_CASE("the saved code calls the operators by name, one class for equal layers", "[exchange]") {
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const std::string path = (folder.path() / "model.pt").string();
   save_torchscript(make_torchscript(*random_model(small_config("satformer"), at::kFloat)), path);
   caffe2::serialize::PyTorchStreamReader reader(path);
@@ -327,7 +327,7 @@ TEST_CASE("the saved code calls the operators by name, one class for equal layer
 
 TEST_CASE("errors of files and inputs say what is wrong", "[exchange]") {
   const at::NoGradGuard no_grad;
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "model.pt";
   CHECK_THROWS_WITH(load_torchscript(path), Catch::EndsWith("model.pt: no such file"));
   std::ofstream(path) << "not a model";
@@ -363,7 +363,7 @@ TEST_CASE("errors of files and inputs say what is wrong", "[exchange]") {
 
 TEST_CASE("a model that would not give the same numbers is not written", "[exchange]") {
   const at::NoGradGuard no_grad;
-  const ScratchFolder folder;
+  const TemporaryFolder folder;
   const auto model = random_model(small_config("transformer"), at::kFloat);
   model->named_parameters()["model.norm.weight"].fill_(std::numeric_limits<float>::quiet_NaN());
   CHECK_THROWS_WITH(export_torchscript(*model, folder.path() / "model.pt"), Catch::Contains("not written"));

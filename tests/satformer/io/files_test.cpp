@@ -11,7 +11,9 @@
 #include <thread>
 
 #include "satformer/io/atomic_file.h"
-#include "tests/satformer/core/support.h"
+#include "tests/support/errors.h"
+#include "tests/support/folders.h"
+#include "tests/support/text.h"
 
 #include "tests/catch.h"
 
@@ -21,15 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 using testing::contains;
 using testing::error_of;
+using testing::random_bytes;
 using testing::TemporaryFolder;
 using Names = std::set<std::string>;
-
-std::string random_text(std::size_t size) {
-  std::string text(size, '\0');
-  std::uint32_t state = 1;
-  for (char& c : text) c = static_cast<char>((state = state * 1664525U + 1013904223U) >> 24);
-  return text;
-}
 
 // While it lives, no file can grow beyond `bytes`: a write fails half-way, as on a full disk.
 class FileSizeLimit {
@@ -52,7 +48,7 @@ class FileSizeLimit {
 TEST_CASE("a file is read as it was written", "[core][files]") {
   const TemporaryFolder folder;
   for (const std::size_t size : {0UL, 1UL, 4096UL, 3'000'001UL}) {
-    const std::string text = random_text(size);
+    const std::string text = random_bytes(size);
     write_file_atomically(folder / "file", text);
     CHECK((read_file(folder / "file") == text));
   }
@@ -113,7 +109,7 @@ TEST_CASE("a failed write leaves the old file and nothing else", "[core][files]"
   std::string message;
   {
     const FileSizeLimit limit(100'000);
-    message = error_of([&] { write_file_atomically(path, random_text(1'000'000)); });
+    message = error_of([&] { write_file_atomically(path, random_bytes(1'000'000)); });
   }
   CHECK(message == "cannot write " + path.string() + ": File too large");
   CHECK(read_file(path) == "old");
@@ -151,7 +147,7 @@ TEST_CASE("a pipe is written directly, through signals and short writes", "[core
   action.sa_handler = [](int) {};  // without SA_RESTART: calls are interrupted
   ::sigaction(SIGUSR1, &action, &old);
 
-  const std::string text = random_text(1'000'000);
+  const std::string text = random_bytes(1'000'000);
   std::string received;
   std::thread reader([&received, &path, writer = ::pthread_self()] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -178,7 +174,7 @@ TEST_CASE("crc32 is zlib's and continues", "[core][files]") {
   CHECK(crc32_of(bytes("6789"), crc32_of(bytes("12345"))) == 0xCBF43926U);
   CHECK(crc32_of({}, 77U) == 77U);
   const TemporaryFolder folder;
-  const std::string text = random_text(2'500'000);
+  const std::string text = random_bytes(2'500'000);
   write_file_atomically(folder / "file", text);
   CHECK(crc32_of_file(folder / "file") == crc32_of(bytes(text)));
 }

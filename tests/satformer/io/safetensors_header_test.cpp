@@ -4,7 +4,7 @@
 #include <random>
 #include <utility>
 
-#include "tests/satformer/core/support.h"
+#include "tests/support/errors.h"
 
 #include "tests/catch.h"
 

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/satformer/core/support.h"
+#include "tests/support/errors.h"
 
 #include "tests/catch.h"
 

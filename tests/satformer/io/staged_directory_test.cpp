@@ -4,7 +4,8 @@
 
 #include "satformer/io/atomic_file.h"
 #include "satformer/io/files.h"
-#include "tests/satformer/core/support.h"
+#include "tests/support/errors.h"
+#include "tests/support/folders.h"
 
 #include "tests/catch.h"
 

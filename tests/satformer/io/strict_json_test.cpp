@@ -1,6 +1,6 @@
 #include "satformer/io/strict_json.h"
 
-#include "tests/satformer/core/support.h"
+#include "tests/support/errors.h"
 
 #include "tests/catch.h"
 

@@ -3,7 +3,7 @@
 #include <ATen/Version.h>
 
 #include "satformer/runtime/version.h"
-#include "tests/satformer/core/support.h"
+#include "tests/support/errors.h"
 
 #include "tests/catch.h"
 

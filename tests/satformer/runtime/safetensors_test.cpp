@@ -12,7 +12,8 @@
 #include "satformer/io/files.h"
 #include "satformer/io/safetensors_header.h"
 #include "tests/paths.h"
-#include "tests/satformer/core/support.h"
+#include "tests/support/errors.h"
+#include "tests/support/folders.h"
 
 #include "tests/catch.h"
 

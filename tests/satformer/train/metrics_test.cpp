@@ -6,7 +6,7 @@
 #include "satformer/core/error.h"
 #include "satformer/io/files.h"
 #include "tests/catch.h"
-#include "tests/satformer/train/scratch_folder.h"
+#include "tests/support/folders.h"
 
 namespace {
 
@@ -19,7 +19,7 @@ void write_text(const std::filesystem::path& path, const std::string& text) { st
 }  // namespace
 
 TEST_CASE("metrics.jsonl holds the documented fields", "[train]") {
-  const ScratchFolder folder;
+  const satformer::testing::TemporaryFolder folder;
   {
     MetricsWriter writer(folder.path(), false);
     writer.write({.step = 1, .tokens = 512, .loss = 6.25, .learning_rate = 1e-3, .grad_norm = 0.5, .seconds = 0.12345});
@@ -51,7 +51,7 @@ TEST_CASE("metrics.jsonl holds the documented fields", "[train]") {
 }
 
 TEST_CASE("resuming cuts later lines and a half-written one", "[train]") {
-  const ScratchFolder folder;
+  const satformer::testing::TemporaryFolder folder;
   const auto path = folder.path() / "metrics.jsonl";
   const std::string kept = "{\"step\":1}\n{\"step\":2}\n{\"step\":2,\"val_loss\":1.0}\n";
   write_text(path, kept + "{\"step\":3}\n{\"step\":3,\"val_loss\":1.0}\n{\"ste");
@@ -67,7 +67,7 @@ TEST_CASE("resuming cuts later lines and a half-written one", "[train]") {
 }
 
 TEST_CASE("TensorBoard event files: records, masked CRCs, names in order", "[train]") {
-  const ScratchFolder folder;
+  const satformer::testing::TemporaryFolder folder;
   std::filesystem::path first, second;
   {
     EventWriter writer(folder.path() / "tensorboard");

@@ -16,8 +16,8 @@
 #include "satformer/models/architectures.h"
 #include "satformer/runtime/safetensors.h"
 #include "tests/catch.h"
-#include "tests/satformer/train/scratch_folder.h"
-#include "tests/satformer/train/tiny_run.h"
+#include "tests/support/folders.h"
+#include "tests/support/tiny_run.h"
 
 namespace {
 
@@ -27,8 +27,8 @@ using Catch::Matchers::Contains;
 
 TrainingResult train_tiny(const std::filesystem::path& data, const std::filesystem::path& output,
                           const std::vector<std::string>& overrides = {}, ResumeRequest resume = {}) {
-  const RunConfig config = tiny_config(data, overrides);
-  Trainer trainer(config, tiny_options(output, std::move(resume)));
+  const RunConfig config = testing::tiny_config(data, overrides);
+  Trainer trainer(config, testing::tiny_options(output, std::move(resume)));
   return trainer.run();
 }
 
@@ -72,8 +72,8 @@ at::Tensor final_norm(Trainer& trainer) {
 }  // namespace
 
 TEST_CASE("training lowers the loss and leaves what it promises", "[train]") {
-  const ScratchFolder folder;
-  const auto data = make_tiny_data(folder.path() / "data");
+  const testing::TemporaryFolder folder;
+  const auto data = testing::make_tiny_data(folder.path() / "data");
   const auto run = folder.path() / "run";
   const TrainingResult result = train_tiny(data, run, {"max_steps=60", "eval_interval=30", "checkpoint_interval=40"});
   CHECK(result.state.step == 60);
@@ -92,14 +92,14 @@ TEST_CASE("training lowers the loss and leaves what it promises", "[train]") {
 }
 
 TEST_CASE("20 steps straight are 10 and 10 resumed, bit for bit", "[train]") {
-  const ScratchFolder folder;
-  const auto data = make_tiny_data(folder.path() / "data");
+  const testing::TemporaryFolder folder;
+  const auto data = testing::make_tiny_data(folder.path() / "data");
   const auto straight = folder.path() / "straight", resumed = folder.path() / "resumed";
   train_tiny(data, straight);
   // Stopped after step 13: the run goes on from the checkpoint of step 10, as after a kill.
   {
-    const RunConfig config = tiny_config(data);
-    TrainerOptions options = tiny_options(resumed);
+    const RunConfig config = testing::tiny_config(data);
+    TrainerOptions options = testing::tiny_options(resumed);
     int steps = 0;
     options.stop_requested = [&steps] { return ++steps == 13; };
     const TrainingResult result = Trainer(config, options).run();
@@ -116,8 +116,8 @@ TEST_CASE("20 steps straight are 10 and 10 resumed, bit for bit", "[train]") {
 }
 
 TEST_CASE("one step is the same however it is cut into micro-batches", "[train]") {
-  const ScratchFolder folder;
-  const auto data = make_tiny_data(folder.path() / "data");
+  const testing::TemporaryFolder folder;
+  const auto data = testing::make_tiny_data(folder.path() / "data");
   const auto after = [&](const std::string& name, const std::vector<std::string>& cut) {
     std::vector<std::string> overrides = {"max_steps=5", "checkpoint_interval=0", "learning_rate=1e-3"};
     overrides.insert(overrides.end(), cut.begin(), cut.end());
@@ -134,8 +134,8 @@ TEST_CASE("one step is the same however it is cut into micro-batches", "[train]"
 }
 
 TEST_CASE("activation checkpointing changes nothing but memory", "[train]") {
-  const ScratchFolder folder;
-  const auto data = make_tiny_data(folder.path() / "data");
+  const testing::TemporaryFolder folder;
+  const auto data = testing::make_tiny_data(folder.path() / "data");
   const TrainingResult plain = train_tiny(data, folder.path() / "plain", {"max_steps=3"});
   const TrainingResult recomputed =
       train_tiny(data, folder.path() / "recomputed", {"max_steps=3", "gradient_checkpointing=true"});
@@ -144,8 +144,8 @@ TEST_CASE("activation checkpointing changes nothing but memory", "[train]") {
 
 // On the CPU the recorded work is called again on the same memory: what a CUDA graph does, but for the recording.
 TEST_CASE("recorded passes give the same parameters", "[train]") {
-  const ScratchFolder folder;
-  const auto data = make_tiny_data(folder.path() / "data");
+  const testing::TemporaryFolder folder;
+  const auto data = testing::make_tiny_data(folder.path() / "data");
   for (const models::Architecture& item : models::architectures()) {
     const std::string& architecture = item.name;
     INFO(architecture);
@@ -158,15 +158,15 @@ TEST_CASE("recorded passes give the same parameters", "[train]") {
     CHECK(*plain.state.train_loss == *other.state.train_loss);
     CHECK(largest_difference(plain.checkpoint, other.checkpoint) == 0);
   }
-  CHECK_THROWS_WITH(tiny_config(data, {"cuda_graph=true", "document_mask=true"}),
+  CHECK_THROWS_WITH(testing::tiny_config(data, {"cuda_graph=true", "document_mask=true"}),
                     "tiny.json: training.cuda_graph needs data.document_mask false");
 }
 
 TEST_CASE("a step with a loss that is not finite changes nothing but the position", "[train]") {
-  const ScratchFolder folder;
-  const auto data = make_tiny_data(folder.path() / "data");
-  const RunConfig config = tiny_config(data);
-  Trainer trainer(config, tiny_options(folder.path() / "run"));
+  const testing::TemporaryFolder folder;
+  const auto data = testing::make_tiny_data(folder.path() / "data");
+  const RunConfig config = testing::tiny_config(data);
+  Trainer trainer(config, testing::tiny_options(folder.path() / "run"));
   trainer.step();
   const at::Tensor norm = final_norm(trainer);
   const at::Tensor good = norm.detach().clone();
@@ -196,11 +196,12 @@ TEST_CASE("a step with a loss that is not finite changes nothing but the positio
 }
 
 TEST_CASE("training stops after too many skipped steps and saves nothing that is not finite", "[train]") {
-  const ScratchFolder folder;
-  const auto data = make_tiny_data(folder.path() / "data");
+  const testing::TemporaryFolder folder;
+  const auto data = testing::make_tiny_data(folder.path() / "data");
   const auto run = folder.path() / "run";
-  const RunConfig config = tiny_config(data, {"max_skipped_steps=3", "checkpoint_interval=0", "eval_interval=0"});
-  Trainer trainer(config, tiny_options(run));
+  const RunConfig config =
+      testing::tiny_config(data, {"max_skipped_steps=3", "checkpoint_interval=0", "eval_interval=0"});
+  Trainer trainer(config, testing::tiny_options(run));
   {
     const at::NoGradGuard no_grad;
     final_norm(trainer)[0] = INFINITY;
@@ -219,8 +220,8 @@ TEST_CASE("training stops after too many skipped steps and saves nothing that is
 }
 
 TEST_CASE("a huge learning rate never leaves parameters that are not finite", "[train]") {
-  const ScratchFolder folder;
-  const auto data = make_tiny_data(folder.path() / "data");
+  const testing::TemporaryFolder folder;
+  const auto data = testing::make_tiny_data(folder.path() / "data");
   const auto run = folder.path() / "run";
   CHECK_THROWS_AS(train_tiny(data, run, {"learning_rate=1e38", "warmup_steps=0", "checkpoint_interval=1"}), Error);
   for (const auto& checkpoint : checkpoint::list(run)) {
@@ -232,8 +233,8 @@ TEST_CASE("a huge learning rate never leaves parameters that are not finite", "[
 }
 
 TEST_CASE("resuming refuses another model, data order or folder", "[train]") {
-  const ScratchFolder folder;
-  const auto data = make_tiny_data(folder.path() / "data");
+  const testing::TemporaryFolder folder;
+  const auto data = testing::make_tiny_data(folder.path() / "data");
   const auto run = folder.path() / "run";
   train_tiny(data, run, {"max_steps=10"});
   CHECK_THROWS_WITH(train_tiny(data, run), Contains("already holds a run") && Contains("--resume"));
@@ -243,7 +244,7 @@ TEST_CASE("resuming refuses another model, data order or folder", "[train]") {
   CHECK_THROWS_WITH(resume("training.batch_size=2"), Contains("training.batch_size x"));
   CHECK_THROWS_WITH(resume("model.architecture=transformer"), Contains("the model's architecture is \"transformer\""));
   CHECK_THROWS_WITH(resume("rope_theta=5000"), Contains("rope_theta is 5000"));
-  write_tiny_split(data / "train_001.bin", 300, 3);
+  testing::write_tiny_split(data / "train_001.bin", 300, 3);
   CHECK_THROWS_WITH(resume("max_steps=20"), Contains("its training data are not those of"));
   std::filesystem::remove(data / "train_001.bin");
 
@@ -261,12 +262,12 @@ TEST_CASE("resuming refuses another model, data order or folder", "[train]") {
 }
 
 TEST_CASE("a document mask needs an end-of-text id that exists, and resuming the same one", "[train]") {
-  const ScratchFolder folder;
-  const auto data = make_tiny_data(folder.path() / "data");
+  const testing::TemporaryFolder folder;
+  const auto data = testing::make_tiny_data(folder.path() / "data");
   const auto run = [&](const std::vector<std::string>& overrides, bool resume) {
     std::vector<std::string> all{"data.document_mask=true"};
     all.insert(all.end(), overrides.begin(), overrides.end());
-    const RunConfig config = tiny_config(data, all);
+    const RunConfig config = testing::tiny_config(data, all);
     TrainerOptions options;
     options.output = folder.path() / "run";
     options.resume.newest = resume;
@@ -278,18 +279,18 @@ TEST_CASE("a document mask needs an end-of-text id that exists, and resuming the
 }
 
 TEST_CASE("one run at a time writes a folder", "[train]") {
-  const ScratchFolder folder;
-  const auto data = make_tiny_data(folder.path() / "data");
+  const testing::TemporaryFolder folder;
+  const auto data = testing::make_tiny_data(folder.path() / "data");
   const FileDescriptor held = lock_folder(folder.path());
-  const RunConfig config = tiny_config(data, {"training.max_steps=1"});
+  const RunConfig config = testing::tiny_config(data, {"training.max_steps=1"});
   TrainerOptions options;
   options.output = folder.path();
   CHECK_THROWS_WITH(Trainer(config, options).run(), Contains("another process is writing"));
 }
 
 TEST_CASE("resuming without a checkpoint starts at step 0", "[train]") {
-  const ScratchFolder folder;
-  const auto data = make_tiny_data(folder.path() / "data");
+  const testing::TemporaryFolder folder;
+  const auto data = testing::make_tiny_data(folder.path() / "data");
   const auto run = folder.path() / "run";
   std::filesystem::create_directories(run);
   std::ofstream(run / "metrics.jsonl") << "{\"step\":1}\n{\"st";

@@ -11,7 +11,7 @@
 
 #include "satformer/train/trainer.h"
 
-namespace satformer::train {
+namespace satformer::testing {
 
 constexpr std::int64_t kTinyVocabulary = 61;
 
@@ -48,16 +48,16 @@ inline std::string tiny_config_text(const std::filesystem::path& data) {
   "system": {"seed": 5, "device": "cpu"}})";
 }
 
-inline RunConfig tiny_config(const std::filesystem::path& data, const std::vector<std::string>& overrides = {}) {
-  return parse_run_config(tiny_config_text(data), "tiny.json", overrides);
+inline train::RunConfig tiny_config(const std::filesystem::path& data, const std::vector<std::string>& overrides = {}) {
+  return train::parse_run_config(tiny_config_text(data), "tiny.json", overrides);
 }
 
-inline TrainerOptions tiny_options(const std::filesystem::path& output, ResumeRequest resume = {}) {
+inline train::TrainerOptions tiny_options(const std::filesystem::path& output, train::ResumeRequest resume = {}) {
   at::set_num_threads(1);  // so small a model is faster so
-  TrainerOptions options;
+  train::TrainerOptions options;
   options.output = output;
   options.resume = std::move(resume);
   return options;
 }
 
-}  // namespace satformer::train
+}  // namespace satformer::testing
