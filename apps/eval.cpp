@@ -56,8 +56,8 @@ void report(const EvalFlags& flags, const eval::LossTotal& result, const std::op
                          {"perplexity", result.perplexity()},
                          {"bits_per_byte", nullptr},
                          {"tokens", result.num_targets}};
-  fmt::print("{} split: loss {:.4f}, perplexity {:.2f}, {} tokens\n", flags.model.split.name, result.mean(), result.perplexity(),
-             result.num_targets);
+  fmt::print("{} split: loss {:.4f}, perplexity {:.2f}, {} tokens\n", flags.model.split.name, result.mean(),
+             result.perplexity(), result.num_targets);
   if (bytes) {
     json["bits_per_byte"] = result.bits_per_byte(*bytes);
     fmt::print("bits per byte {:.4f}\n", result.bits_per_byte(*bytes));

@@ -31,11 +31,12 @@ struct DepthWeightedSum : torch::autograd::Function<DepthWeightedSum> {
 
   static variable_list forward(AutogradContext* context, const DepthSum& sum, at::TensorList /*tensors*/) {
     const at::AutoDispatchBelowADInplaceOrView below;
+    std::vector<at::Tensor> sums = depth_weighted_sum(sum);  // checks the arguments first
     DepthSum kept = sum;
     // The base takes no part in the others' gradients; any tensor of its shape says that it is there.
     if (given(sum.base)) kept.base = sum.sources[0];
     save_fields(context, sum, kept);
-    return depth_weighted_sum(sum);
+    return sums;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {

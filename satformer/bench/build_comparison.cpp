@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "satformer/bench/memory.h"
 #include "satformer/bench/statistics.h"
 #include "satformer/bench/worker_process.h"
 #include "satformer/core/error.h"
@@ -18,8 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-constexpr double kMebibyte = 1 << 20;
 
 std::vector<std::string> worker_of(const OtherBuild& build) { return {build.executable.string(), "bench", "--worker"}; }
 

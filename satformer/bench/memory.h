@@ -6,6 +6,8 @@
 
 namespace satformer::bench {
 
+constexpr double kMebibyte = 1 << 20;  // bytes
+
 // Of this process, in bytes: what is resident now, and the most that ever was (VmRSS and VmHWM of /proc/self/status).
 std::int64_t resident_bytes();
 std::int64_t peak_resident_bytes();

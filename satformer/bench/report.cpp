@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "satformer/bench/memory.h"
 #include "satformer/bench/operator_times.h"
 #include "satformer/bench/statistics.h"
 #include "satformer/models/architectures.h"
@@ -16,8 +17,6 @@ namespace satformer::bench {
 namespace {
 
 using nlohmann::json;
-
-constexpr double kMebibyte = 1 << 20;
 
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");

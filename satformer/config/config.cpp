@@ -68,7 +68,7 @@ std::optional<json> convert(const json& value, const Key& key) {
 json checked(const json& value, const Key& key, const std::string& source) {
   if (auto converted = convert(value, key)) return *std::move(converted);
   const bool optional = key.default_value.is_null() && !key.required;
-  fail("{}: {}: expected {}{}, came {}", source, key.path, type_name(key.type), optional ? " or null" : "",
+  fail("{}: {}: expected {}{}, got {}", source, key.path, type_name(key.type), optional ? " or null" : "",
        shortened(value));
 }
 
@@ -102,7 +102,7 @@ json& place_of(json& config, std::string_view path, const std::string& source) {
   json* place = &config;
   for (std::size_t begin = 0;;) {
     if (!place->is_null() && !place->is_object()) {
-      fail("{}: {}: expected an object (a section), came {}", source, path.substr(0, begin == 0 ? 0 : begin - 1),
+      fail("{}: {}: expected an object (a section), got {}", source, path.substr(0, begin == 0 ? 0 : begin - 1),
            shortened(*place));
     }
     const std::size_t dot = path.find('.', begin);
@@ -132,7 +132,7 @@ class Checker {
     if (const Key* key = find_key(path, keys_)) {
       take(value, *key);
     } else if (is_section(path, keys_)) {
-      if (!value.is_object()) fail("{}: {}: expected an object (a section), came {}", source_, path, shortened(value));
+      if (!value.is_object()) fail("{}: {}: expected an object (a section), got {}", source_, path, shortened(value));
       check_section(value, path + ".");
     } else {
       fail_unknown(source_, path, keys_);
@@ -232,7 +232,7 @@ std::string nearest_key(std::string_view name, const KeyList& keys) {
 ParsedConfig parse_config(const std::string& text, const std::string& source, const KeyList& keys,
                           const std::vector<std::string>& overrides) {
   json given = parse_strict_json(text, source);
-  if (!given.is_object()) fail("{}: expected an object, came {}", source, shortened(given));
+  if (!given.is_object()) fail("{}: expected an object, got {}", source, shortened(given));
   for (const std::string& assignment : overrides) apply_override(given, assignment, keys);
   ParsedConfig result;
   fill_defaults(keys, result.values);

@@ -49,7 +49,7 @@ void check_piece(protozero::pbf_message<Piece> piece, std::int64_t id, const std
   }
   const auto where = [&] { return fmt::format("{}: piece {} {}", source, id, in_quotes(text)); };
   if (text.empty() || text.size() > kMaxPieceBytes) {
-    fail("{}: expected 1 to {} bytes, came {}", where(), kMaxPieceBytes, text.size());
+    fail("{}: expected 1 to {} bytes, got {}", where(), kMaxPieceBytes, text.size());
   }
   if (text.find('\0') != text.npos) fail("{}: holds U+0000", where());
   if (check_utf8(text).status != Utf8Status::valid) fail("{}: is no UTF-8", where());

@@ -9,7 +9,7 @@
 namespace satformer {
 
 JsonFields::JsonFields(const nlohmann::json& object, std::string where) : object_(object), where_(std::move(where)) {
-  if (!object.is_object()) fail("{}: expected an object, came {}", where_, shortened(object));
+  if (!object.is_object()) fail("{}: expected an object, got {}", where_, shortened(object));
 }
 
 std::int64_t JsonFields::integer(const char* key) const {
@@ -48,7 +48,7 @@ const nlohmann::json& JsonFields::member(const char* key) const {
 }
 
 void JsonFields::fail_type(const char* key, const char* expected) const {
-  fail("{}: {}: expected {}, came {}", where_, key, expected, shortened(member(key)));
+  fail("{}: {}: expected {}, got {}", where_, key, expected, shortened(member(key)));
 }
 
 }  // namespace satformer

@@ -9,7 +9,7 @@
 
 namespace satformer {
 
-// Every function throws Error "WHERE: KEY: expected ..., came ..."; the reader only refers to the object.
+// Every function throws Error "WHERE: KEY: expected ..., got ..."; the reader only refers to the object.
 class JsonFields {
  public:
   // `where` is the file, with the path inside it for a nested object.

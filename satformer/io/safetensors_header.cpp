@@ -81,7 +81,7 @@ std::string json_text(const nlohmann::json& value, const std::string& source) {
   try {
     return value.dump();
   } catch (const nlohmann::json::exception&) {
-    fail("cannot write {}: names and metadata must be UTF-8, came {}", source, shortened(value));
+    fail("cannot write {}: names and metadata must be UTF-8, got {}", source, shortened(value));
   }
 }
 

@@ -80,7 +80,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   bool end_array() override {
     if (place_ == RankInfo::offsets && offset_count_ != 2) {
-      fail("{}: data_offsets needs two numbers, came {}", where(), offset_count_);
+      fail("{}: data_offsets needs two numbers, got {}", where(), offset_count_);
     }
     place_ = RankInfo::fields;
     return true;
@@ -103,7 +103,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     if (place_ == RankInfo::shape) {
       append_dimension(value);
     } else if (place_ == RankInfo::offsets) {
-      if (offset_count_ == 2) fail("{}: data_offsets needs two numbers, came more", where());
+      if (offset_count_ == 2) fail("{}: data_offsets needs two numbers, got more", where());
       (offset_count_++ == 0 ? entry().begin : entry().end) = value;
     } else {
       unexpected("a number");
@@ -181,7 +181,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     }
   }
 
-  [[noreturn]] void unexpected(const char* came) const { fail("{}: expected {}, came {}", where(), expected(), came); }
+  [[noreturn]] void unexpected(const char* got) const { fail("{}: expected {}, got {}", where(), expected(), got); }
 
   void begin_item(const std::string& name) {
     if (name == kMetadataKey) {

@@ -44,7 +44,7 @@ void check_relations(const ModelConfig& config, const std::string& source) {
 
 // What config.json says of its architecture: model_type, architectures[0], or both.
 std::vector<std::string> declared_names(const json& given, const std::string& source) {
-  require(given.is_object(), "{}: expected an object, came {}", source, shortened(given));
+  require(given.is_object(), "{}: expected an object, got {}", source, shortened(given));
   std::vector<std::string> names;
   if (given.contains("model_type")) {
     const json& name = given["model_type"];

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "csrc/ops/adamw.h"
-#include "satformer/runtime/load_tensors.h"
 #include "satformer/core/error.h"
+#include "satformer/runtime/load_tensors.h"
 
 namespace satformer::optim {
 namespace {

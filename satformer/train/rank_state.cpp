@@ -48,9 +48,10 @@ void gather_moments(distributed::World& world, const optim::AdamW& optimizer, co
   if (world.is_rank_zero()) {
     std::vector<at::Tensor> whole;
     for (const optim::ParameterGroup& group : optimizer.groups()) {
-      for (const auto& [name, tensor] : group.parameters) {
+      for (const optim::NamedParameter& parameter : group.parameters) {
+        const at::Tensor& tensor = parameter.tensor;
         const at::Tensor moment = at::empty_like(tensor, tensor.options().requires_grad(false).device(at::kCPU));
-        into[prefix + name] = moment;
+        into[prefix + parameter.name] = moment;
         whole.push_back(moment);
       }
     }
@@ -63,7 +64,9 @@ void gather_moments(distributed::World& world, const optim::AdamW& optimizer, co
 
 void require_same_start(distributed::World& world, const StartFacts& facts) {
   nlohmann::json shapes = nlohmann::json::object();
-  for (const auto& [name, tensor] : facts.parameters) shapes[name] = tensor.sizes().vec();
+  for (const optim::NamedParameter& parameter : facts.parameters) {
+    shapes[parameter.name] = parameter.tensor.sizes().vec();
+  }
   require_agreement(world, {{"version of satformer", version()},
                             {"configuration", common_values(facts.config.values)},
                             {"training data (fingerprint)", facts.state.data_fingerprint},

@@ -173,7 +173,9 @@ void Trainer::compare_ranks() {
   const std::int64_t interval = config_.distributed.check_interval;
   if (interval == 0 || state_.step % interval != 0 || world_.size() == 1) return;
   std::vector<std::pair<std::string, at::Tensor>> parameters;
-  for (const auto& [name, tensor] : checkpoint::named_parameters(*model_)) parameters.emplace_back(name, tensor);
+  for (const optim::NamedParameter& parameter : checkpoint::named_parameters(*model_)) {
+    parameters.emplace_back(parameter.name, parameter.tensor);
+  }
   require_equal_tensors(world_, parameters, fmt::format("after step {}", state_.step));
 }
 

@@ -15,12 +15,12 @@ nlohmann::json number_or_null(const std::optional<double>& value) {
 
 nlohmann::json to_json(const TrainingResult& result) {
   const checkpoint::TrainerState& state = result.state;
-  const auto perplexity = state.val_loss ? std::optional(eval::perplexity(*state.val_loss)) : std::nullopt;
+  const nlohmann::json perplexity = state.val_loss ? nlohmann::json(eval::perplexity(*state.val_loss)) : nullptr;
   return {{"steps", state.step},
           {"tokens", state.tokens},
           {"train_loss", number_or_null(state.train_loss)},
           {"val_loss", number_or_null(state.val_loss)},
-          {"val_perplexity", number_or_null(perplexity)},
+          {"val_perplexity", perplexity},
           {"tokens_per_second", result.tokens_per_second},
           {"parameters", result.parameters},
           {"checkpoint", result.checkpoint.string()},

@@ -49,7 +49,7 @@ TEST_CASE("depth_weighted_sum: schemas and dispatch keys are registered", "[ops]
   }
 }
 
-TEST_CASE("depth_weighted_sum: wrong arguments are named with what was expected and what came", "[ops]") {
+TEST_CASE("depth_weighted_sum: wrong arguments are named with what was expected and what was got", "[ops]") {
   const auto error = [](const std::function<void(ops::DepthSum&)>& spoil) {
     DepthCase c = everything();
     ops::DepthSum sum = make_depth_sum(c, 1);

@@ -14,6 +14,7 @@
 
 #include <string>
 
+#include "csrc/ops/checks.h"
 #include "csrc/ops/gated_value_mix.h"
 #include "csrc/ops/gated_value_mix_reference.h"
 #include "tests/catch.h"
@@ -79,7 +80,7 @@ TEST_CASE("gate names", "[ops]") {
         "gate must be one of relu, sigmoid, softmax, softmax_sigmoid, tanh, identity, got \"silu\"");
 }
 
-TEST_CASE("gated_value_mix: wrong arguments are named with what was expected and what came", "[ops]") {
+TEST_CASE("gated_value_mix: wrong arguments are named with what was expected and what was got", "[ops]") {
   const MixInputs in = inputs_of(at::kFloat);
   const auto error = [](const at::Tensor& v, const at::Tensor& first, const at::Tensor& logits,
                         const std::optional<at::Tensor>& scale = {}, const std::optional<at::Tensor>& shift = {}) {

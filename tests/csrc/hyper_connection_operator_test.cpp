@@ -47,7 +47,7 @@ TEST_CASE("hyper_connection: schemas and dispatch keys are registered", "[ops]")
   CHECK(hyper_operator("hyper_connection_write_").hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView));
 }
 
-TEST_CASE("hyper_connection: wrong arguments are named with what was expected and what came", "[ops]") {
+TEST_CASE("hyper_connection: wrong arguments are named with what was expected and what was got", "[ops]") {
   HyperCase c;
   c.T = 5, c.d = 24, c.layer_norm = true;
   const auto error = [&](const std::function<void(HyperInputs&)>& spoil) {

@@ -65,7 +65,7 @@ TEST_CASE("qk_norm_rope_mix: schemas and dispatch keys are registered", "[ops]")
   CHECK(backward.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView));
 }
 
-TEST_CASE("qk_norm_rope_mix: wrong arguments are named with what was expected and what came", "[ops]") {
+TEST_CASE("qk_norm_rope_mix: wrong arguments are named with what was expected and what was got", "[ops]") {
   const Inputs x = inputs_with(ValueMix::kSelective);
   const auto error = [&](const std::function<void(ops::MixInputs&)>& change, ValueMix mix = ValueMix::kSelective) {
     ops::MixInputs in = inputs_with(mix).in;
@@ -123,7 +123,7 @@ TEST_CASE("qk_norm_rope_mix: wrong arguments are named with what was expected an
         op + "gate must be one of relu, sigmoid, softmax, softmax_sigmoid, tanh, identity, got \"gelu\"");
 }
 
-TEST_CASE("qk_norm_rope_mix_backward: wrong arguments are named with what was expected and what came", "[ops]") {
+TEST_CASE("qk_norm_rope_mix_backward: wrong arguments are named with what was expected and what was got", "[ops]") {
   const auto error = [&](const std::function<void(Inputs&)>& change, ValueMix mix = ValueMix::kSelective) {
     Inputs x = inputs_with(mix);
     change(x);

@@ -117,7 +117,7 @@ TEST_CASE("rms_norm: the number of threads changes no bit", "[ops]") {
   for (std::size_t i = 0; i < results[0].size(); ++i) CHECK(at::equal(results[0][i], results[1][i]));
 }
 
-TEST_CASE("rms_norm: wrong arguments are named with what was expected and what came", "[ops]") {
+TEST_CASE("rms_norm: wrong arguments are named with what was expected and what was got", "[ops]") {
   const at::Tensor x = at::ones({2, 3, 8}), weight = at::ones({8}), inverse = at::ones({2, 3, 1});
   const auto error = [&](const at::Tensor& residual, const at::Tensor& w, double eps, at::ScalarType dtype) {
     return message_of([&] { ops::add_rms_norm(x, residual, w, eps, dtype); });

@@ -19,7 +19,7 @@ json part_json(const SeriesSummary& series) {
           {"mean_magnitude", number_json(series.mean_magnitude)},
           {"min", number_json(series.min)},
           {"max", number_json(series.max)},
-          {"zero_fraction", number_json(series.zero_fraction)},
+          {"zero_share", number_json(series.zero_fraction)},
           {"below", numbers_json(series.below)},
           {"open_share", number_json(series.open_share)},
           {"mean_while_open", number_json(series.mean_while_open)},

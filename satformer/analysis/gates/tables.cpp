@@ -6,7 +6,7 @@ namespace {
 using Fields = std::vector<std::string>;
 
 Fields with_series_columns(Fields columns, const GateSummary& gates) {
-  for (const char* name : {"values", "mean", "std", "mean_magnitude", "min", "max", "zero_fraction"}) {
+  for (const char* name : {"values", "mean", "std", "mean_magnitude", "min", "max", "zero_share"}) {
     columns.emplace_back(name);
   }
   for (const double threshold : gates.thresholds) columns.push_back("below_" + csv_cell(threshold));

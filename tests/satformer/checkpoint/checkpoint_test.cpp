@@ -171,12 +171,12 @@ TEST_CASE("trainer.json is read strictly", "[train][checkpoint]") {
   CHECK_FALSE(again.train_loss.has_value());
   CHECK(again.config == state.config);
   CHECK_THROWS_WITH(checkpoint::parse_trainer_state(with("7", "1e300"), "t"),
-                    "t: step: expected an integer, came 1e+300");
+                    "t: step: expected an integer, got 1e+300");
   CHECK_THROWS_WITH(checkpoint::parse_trainer_state(with("7", "9223372036854775808"), "t"),
-                    "t: step: expected an integer below 2^63, came 9223372036854775808");
+                    "t: step: expected an integer below 2^63, got 9223372036854775808");
   CHECK_THROWS_WITH(checkpoint::parse_trainer_state(with("7", "-1"), "t"),
                     Contains("t: step: expected an integer from 0 on"));
   CHECK_THROWS_WITH(checkpoint::parse_trainer_state(with("2.5", "\"x\""), "t"),
-                    "t: val_loss: expected a number or null, came \"x\"");
+                    "t: val_loss: expected a number or null, got \"x\"");
   CHECK_THROWS_WITH(checkpoint::parse_trainer_state(with("\"step\"", "\"stop\""), "t"), "t: key \"step\" is missing");
 }

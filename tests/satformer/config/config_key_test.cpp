@@ -2,7 +2,7 @@
 #include "satformer/config/config_key.h"
 
 #include "satformer/config/key_checks.h"
-#include "tests/satformer/core/support.h"
+#include "tests/support/errors.h"
 
 #include "tests/catch.h"
 

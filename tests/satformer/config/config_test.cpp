@@ -66,14 +66,14 @@ TEST_CASE("numbers may be written either way, other types may not", "[core][conf
   CHECK(value_at(parse(hidden("-7")).values, "model.config_overrides.hidden_size").dump() == "-7");
   for (const char* bad : {"5.5", "\"5\"", "true", "[5]", "1e19", "9223372036854775808", "null"}) {
     INFO(bad);
-    CHECK(contains(error_for(hidden(bad)), "c.json: model.config_overrides.hidden_size: expected an integer, came "));
+    CHECK(contains(error_for(hidden(bad)), "c.json: model.config_overrides.hidden_size: expected an integer, got "));
   }
   CHECK(error_for(with(R"(, "training": {"learning_rate": "1e-3"})")) ==
-        R"(c.json: training.learning_rate: expected a number, came "1e-3")");
-  CHECK(error_for(with(R"(, "name": 5)")) == "c.json: name: expected a string or null, came 5");
-  CHECK(contains(error_for(with(R"(, "data": {"path": null})")), "data.path: expected a string, came null"));
+        R"(c.json: training.learning_rate: expected a number, got "1e-3")");
+  CHECK(error_for(with(R"(, "name": 5)")) == "c.json: name: expected a string or null, got 5");
+  CHECK(contains(error_for(with(R"(, "data": {"path": null})")), "data.path: expected a string, got null"));
   CHECK(contains(error_for(R"({"model": {"architecture": "m", "config_overrides": {"qk_norm": 1}}})"),
-                 "expected true or false, came 1"));
+                 "expected true or false, got 1"));
 }
 
 TEST_CASE("an unknown key names the nearest known one", "[core][config]") {
@@ -92,19 +92,19 @@ TEST_CASE("an unknown key names the nearest known one", "[core][config]") {
 }
 
 TEST_CASE("sections and values are not each other", "[core][config]") {
-  CHECK(error_for(with(R"(, "training": 5)")) == "c.json: training: expected an object (a section), came 5");
+  CHECK(error_for(with(R"(, "training": 5)")) == "c.json: training: expected an object (a section), got 5");
   CHECK(contains(error_for(with(R"(, "training": null)")), "training: expected an object"));
   CHECK(error_for(with(R"(, "training": {"seed": {"x": 1}})")) ==
-        R"(c.json: training.seed: expected an integer, came {"x":1})");
-  CHECK(error_for("[]") == "c.json: expected an object, came []");
-  CHECK(error_for("null") == "c.json: expected an object, came null");
+        R"(c.json: training.seed: expected an integer, got {"x":1})");
+  CHECK(error_for("[]") == "c.json: expected an object, got []");
+  CHECK(error_for("null") == "c.json: expected an object, got null");
 }
 
 TEST_CASE("required keys must be there", "[core][config]") {
   const std::string missing = "c.json: required key \"model.architecture\" is missing (which model)";
   CHECK(error_for("{}") == missing);
   CHECK(error_for(R"({"model": {}})") == missing);
-  CHECK(contains(error_for(R"({"model": {"architecture": null}})"), "expected a string, came null"));
+  CHECK(contains(error_for(R"({"model": {"architecture": null}})"), "expected a string, got null"));
   CHECK(error_for("{}", {"model.architecture=m"}).empty());
 }
 
@@ -154,8 +154,8 @@ TEST_CASE("bad overrides say what was meant", "[core][config]") {
   CHECK(contains(message_for("seed"), "expected KEY=VALUE"));
   CHECK(contains(message_for("=3"), "expected KEY=VALUE"));
   CHECK(message_for("learning_rate=fast") ==
-        R"(--set learning_rate=fast: training.learning_rate: expected a number, came "fast")");
-  CHECK(contains(message_for("learning_rate=null"), "expected a number, came null"));
+        R"(--set learning_rate=fast: training.learning_rate: expected a number, got "fast")");
+  CHECK(contains(message_for("learning_rate=null"), "expected a number, got null"));
   CHECK(contains(message_for("learning_rate={\"a\":1,\"a\":2}"), "expected a number"));
   CHECK(contains(message_for("learning_rate=" + std::string(1'000'000, '[')), "expected a number"));
   CHECK(contains(error_for(with(R"(, "training": 5)"), {"learning_rate=1"}), "training: expected an object"));

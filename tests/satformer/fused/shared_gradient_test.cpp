@@ -95,7 +95,9 @@ TEST_CASE("readers that know no buffer get theirs by autograd", "[fused]") {
   CHECK_FALSE(shared_gradient(x));
   CHECK_FALSE(shared_gradient(shared.detach()));
   CHECK_FALSE(shared_gradient(fan_out(x.detach())));
-  const at::Tensor got = torch::autograd::grad({(shared * shared).sum() + 3 * shared.sum()}, {x})[0];
+  // In this order the gradients of the square are added up first.
+  const at::Tensor linear = 3 * shared.sum(), square = (shared * shared).sum();
+  const at::Tensor got = torch::autograd::grad({square + linear}, {x})[0];
   CHECK(at::equal(got, 2 * x.detach() + 3));
   {
     const at::NoGradGuard no_grad;

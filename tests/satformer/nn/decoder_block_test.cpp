@@ -30,7 +30,9 @@ DecoderBlockInput random_input() {
 }
 
 LayerContext context_of(const DecoderBlockInput& input, bool fused) {
-  return {.attention = make_attention_context(input.hidden.sum, {}, {}, {.head_dim = 4}), .layer = 1, .fused = fused};
+  return {.attention = make_attention_context(input.hidden.sum, {}, {}, {.head_dim = 4, .window_size = {}}),
+          .layer = 1,
+          .fused = fused};
 }
 
 at::Tensor normalized(const at::Tensor& x, const at::Tensor& weight) {

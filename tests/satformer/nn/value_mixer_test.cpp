@@ -61,7 +61,7 @@ TEST_CASE("observers and interventions see a mix", "[nn]") {
   const at::NoGradGuard no_grad;
   const at::Tensor v = at::randn({2, 3, 4, 6}), v1 = at::randn({2, 3, 4, 6}), logits = at::randn({2, 3, 4});
   Recorder recorder;
-  LayerContext context{.layer = 5};
+  LayerContext context{.attention = {}, .layer = 5};
   const MixSpec selective{.gate = Gate::kSigmoid};
   const RunningMix mix{selective, logits, v, v1};
   show_mix(context, mix);

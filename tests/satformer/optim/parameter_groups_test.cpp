@@ -12,21 +12,11 @@ using namespace satformer::optim;
 
 }  // namespace
 
-TEST_CASE("parameter groups: matrices of linear layers decay, all else does not", "[optim]") {
-  CHECK(decays("model.layers.0.attn.q_proj.weight", 2));
-  CHECK(decays("model.layers.11.mlp.down_proj.weight", 2));
-  CHECK(decays("lm_head.weight", 2));
-  CHECK_FALSE(decays("model.embeddings.weight", 2));
-  CHECK_FALSE(decays("model.layers.0.attn.q_proj.bias", 1));
-  CHECK_FALSE(decays("model.layers.0.attn.q_norm.weight", 1));
-  CHECK_FALSE(decays("model.layers.1.attn.value_residual_mixing.alpha_proj.weight", 2));
-  CHECK_FALSE(decays("model.layers.1.attn.value_residual_mixing.lambda2", 0));
-  CHECK_FALSE(decays("model.lambda_manager.lambda_logits", 1));
-  CHECK_FALSE(decays("model.dwa_modules.alphas.0.weight", 2));
-  CHECK_FALSE(decays("weight", 2));
-
+// Which parameters decay is the model's to say: tests/satformer/models/initialization_test.cpp.
+TEST_CASE("parameter groups: what decays, what does not, and how it is told", "[optim]") {
   const auto groups = make_parameter_groups(
-      {{"model.embeddings.weight", at::zeros({5, 2})}, {"model.layers.0.attn.q_proj.weight", at::zeros({2, 2})}}, 0.1);
+      {{"model.embeddings.weight", at::zeros({5, 2})}, {"model.layers.0.attn.q_proj.weight", at::zeros({2, 2}), true}},
+      0.1);
   REQUIRE(groups.size() == 2);
   CHECK(groups[0].weight_decay == 0.1);
   CHECK(groups[0].num_elements() == 4);
@@ -37,9 +27,9 @@ TEST_CASE("parameter groups: matrices of linear layers decay, all else does not"
 
 TEST_CASE("the two groups hold every parameter once, in the given order", "[optim]") {
   const std::vector<NamedParameter> parameters = {{"model.embeddings.weight", at::zeros({7, 2})},
-                                                  {"model.layers.0.attn.q_proj.weight", at::zeros({2, 2})},
+                                                  {"model.layers.0.attn.q_proj.weight", at::zeros({2, 2}), true},
                                                   {"model.norm.weight", at::zeros({2})},
-                                                  {"model.layers.0.mlp.up_proj.weight", at::zeros({3, 2})}};
+                                                  {"model.layers.0.mlp.up_proj.weight", at::zeros({3, 2}), true}};
   const std::vector<ParameterGroup> groups = make_parameter_groups(parameters, 0.1);
   REQUIRE(groups.size() == 2);
   CHECK(groups[0].label == "decay");
@@ -67,9 +57,9 @@ TEST_CASE("the groups of a list without parameters are empty", "[optim]") {
 
 TEST_CASE("a group's line names its size and each kind of layer once", "[optim]") {
   const std::vector<ParameterGroup> groups =
-      make_parameter_groups({{"model.layers.0.attn.q_proj.weight", at::zeros({2, 2})},
-                             {"model.layers.1.attn.q_proj.weight", at::zeros({2, 2})},
-                             {"model.layers.1.attn.o_proj.weight", at::zeros({2, 4})},
+      make_parameter_groups({{"model.layers.0.attn.q_proj.weight", at::zeros({2, 2}), true},
+                             {"model.layers.1.attn.q_proj.weight", at::zeros({2, 2}), true},
+                             {"model.layers.1.attn.o_proj.weight", at::zeros({2, 4}), true},
                              {"lambda", at::zeros({})}},
                             0.1);
   CHECK(describe(groups[0]) == "weight decay 0.1: 3 tensors, 16 values (q_proj, o_proj)");

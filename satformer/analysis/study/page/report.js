@@ -55,7 +55,7 @@
 
   function seriesColumns() {
     return [
-      column("mean", "mean"), column("std", "std"), column("exactly 0", "zero_fraction"),
+      column("mean", "mean"), column("std", "std"), column("exactly 0", "zero_share"),
       ...gates.thresholds.map((threshold, i) => ({ title: `< ${threshold}`, value: (row) => row.below[i] })),
       column("open", "open_share"), column("mean while open", "mean_while_open"),
       ...gates.quantiles.map((q, i) => ({ title: `q ${q}`, value: (row) => row.quantiles[i] })),

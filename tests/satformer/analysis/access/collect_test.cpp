@@ -188,7 +188,7 @@ TEST_CASE("the matrices that are shown are those that the streams are mixed with
     for (const auto& item : connection->named_parameters()) item.value().add_(at::randn_like(item.value()), 0.5);
     const at::Tensor streams = at::randn({2, 5, 3, 8});
     for (const bool fused : {true, false}) {
-      const nn::HyperConnectionRead read = connection->read(streams, {.fused = fused});
+      const nn::HyperConnectionRead read = connection->read(streams, {.attention = {}, .fused = fused});
       const at::Tensor alpha = nn::HyperConnectionImpl::alpha({streams, connection->parameters, read});
       const at::Tensor mixed = at::matmul(alpha.transpose(-2, -1), streams);
       CHECK((mixed.select(2, 0) - read.input).abs().max().item<double>() < 1e-5);
