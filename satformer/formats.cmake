@@ -8,7 +8,8 @@ set(SATFORMER_FORMATS_PATTERNS
     checkpoint/layout.cpp checkpoint/manifest.cpp checkpoint/trainer_state.cpp
     train/metrics.cpp train/tensorboard.cpp
     analysis/tokens/pattern_check.cpp analysis/tokens/categories.cpp)
-set(SATFORMER_FORMATS_WITHOUT data/batch.cpp) # makes tensors
+set(SATFORMER_FORMATS_WITHOUT data/batch.cpp # makes tensors
+    data/sentencepiece_symbols.cpp) # must stand before LibTorch, where libsatformer stands in every program
 
 include(EmbedFiles)
 

@@ -2,7 +2,7 @@
 // libc10 an int that only its command-line parser would write, libsentencepiece an absl::Flag of 32 bytes. The dynamic
 // linker gives both names to the first definition that it finds; where that is libc10's, SentencePiece's constructor
 // writes over what follows it there: a mutex that every run of a TorchScript method locks, and which then never opens.
-// This definition stands before both, because programs link libsatformer_formats before LibTorch, and is large enough.
+// This definition stands before both, because programs link libsatformer before LibTorch, and is large enough.
 #include <array>
 #include <cstddef>
 

@@ -10,5 +10,5 @@ TEST_CASE("SentencePiece and LibTorch share no variable", "[data]") {
   REQUIRE(variable != nullptr);
   Dl_info info{};
   REQUIRE(dladdr(variable, &info) != 0);
-  CHECK_THAT(std::string(info.dli_fname), Catch::Contains("libsatformer_formats.so"));
+  CHECK_THAT(std::string(info.dli_fname), Catch::Contains("libsatformer.so"));
 }
